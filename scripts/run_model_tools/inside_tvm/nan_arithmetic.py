@@ -56,8 +56,10 @@ def _inlined(tensor):
 
 
 def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
-    """The same of all numbers along some axes."""
-    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, choose, a, b), identity)
+    """The same of all numbers along some axes.  identity: the infinity that any number goes
+    before."""
+    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, choose, a, b),
+                                 lambda dtype: tir.const(identity, dtype))
     along = {axis: tvm.te.reduce_axis((0, x.shape[axis]), "k%d" % axis) for axis in sorted(axes)}
     shape = [1 if axis in along else extent for axis, extent in enumerate(x.shape)
              if keepdims or axis not in along]
@@ -89,14 +91,69 @@ def comparable(tvm, tir, x, axis, is_largest):
         return tvm.te.compute(x.shape, element)
 
 
-def with_itself(tvm, tir, a, b, is_equal):
+def with_itself(tvm, tir, a, b):
     """Whether a tensor's numbers equal themselves, which all but NaN do and TVM takes for true;
     None for two tensors."""
+    return _of_the_same(tvm, a, b, lambda value: negated(tir, tir.isnan(value)))
+
+
+def less_itself(tvm, tir, a, b):
+    """A tensor less itself, which TVM takes for zero; None for two tensors."""
+    return _of_the_same(tvm, a, b, lambda value: _times_zero(tir, value))
+
+
+def times_zero(tvm, tir, a, b, shape):
+    """A tensor times the number zero, which TVM takes for zero; None for other factors."""
+    if _is_zero(tir, a):
+        a, b = b, a
+    if not _is_zero(tir, b) or len(a.shape) != len(shape):
+        return None
+    with tvm.te.tag_scope(tag=tvm.topi.tag.BROADCAST):
+        return tvm.te.compute(a.shape, lambda *at: _times_zero(tir, a(*at)))
+
+
+def _is_zero(tir, tensor):
+    body = getattr(tensor.op, "body", ())
+    return not len(tensor.shape) and len(body) == 1 and isinstance(
+        body[0], tir.FloatImm) and body[0].value == 0
+
+
+def _times_zero(tir, value):
+    """Infinity times zero, or less itself, is NaN."""
+    least, zero, most, nan = (tir.const(float(number), value.dtype)
+                              for number in ("-inf", 0, "inf", "nan"))
+    return tir.Select(tir.And(value > least, value < most), zero, nan)
+
+
+def _of_the_same(tvm, a, b, element):
     if a.op != b.op or a.value_index != b.value_index:
         return None
     with tvm.te.tag_scope(tag=tvm.topi.tag.BROADCAST):
-        return tvm.te.compute(a.shape, lambda *at: tir.Not(tir.isnan(a(*at))) if is_equal
-                              else tir.isnan(a(*at)))
+        return tvm.te.compute(a.shape, lambda *at: element(a(*at)))
+
+
+def negated(tir, flag):
+    """Not, in words that TVM leaves alone: of a comparison it makes the opposite one, and neither
+    holds of a NaN."""
+    return tir.EQ(flag.astype("int32"), tir.const(0, "int32"))
+
+
+def logical_not(tvm, tir, x):
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(x.shape, lambda *at: negated(tir, x(*at)))
+
+
+def not_equal(tvm, tir, a, b):
+    """Of two tensors, broadcast."""
+    same = with_itself(tvm, tir, a, b)
+    return logical_not(tvm, tir, tvm.topi.equal(a, b) if same is None else same)
+
+
+def as_flag(tvm, tir, x):
+    """A cast to bool: what is not zero."""
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(
+            x.shape, lambda *at: negated(tir, tir.EQ(x(*at), tir.const(0, x.dtype))))
 
 
 def max_pool(tvm, tir, x, attrs, shape):
@@ -112,10 +169,11 @@ def max_pool(tvm, tir, x, attrs, shape):
         before[axis] = padding[n]
         end = (int(shape[axis]) - 1) * strides[n] + (window[n] - 1) * dilation[n] + 1
         after[axis] = max(0, end - int(x.shape[axis]) - before[axis])
-    lowest = tvm.te.min_value(x.dtype)
+    lowest = tir.const(float("-inf"), x.dtype)
     wide = tvm.topi.nn.pad(x, before, after, lowest) if any(before + after) else x
     taps = [tvm.te.reduce_axis((0, extent), "k%d" % n) for n, extent in enumerate(window)]
-    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, tvm.te.max, a, b), tvm.te.min_value)
+    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, tvm.te.max, a, b),
+                                 lambda dtype: lowest)
 
     def result(*at):
         places = list(at)

@@ -18,7 +18,7 @@ def install(tvm):
             return nan_arithmetic.of_two(tvm, tir, choose, *inputs, shape)
 
         _replace(tvm, name, generic.schedule_injective, of_two)
-    for name, choose, identity in (("max", te.max, te.min_value), ("min", te.min, te.max_value)):
+    for name, choose, identity in (("max", te.max, float("-inf")), ("min", te.min, float("inf"))):
         def along(attrs, inputs, shape, choose=choose, identity=identity):
             rank = len(inputs[0].shape)
             axes = (list(range(rank)) if attrs.axis is None else
@@ -52,24 +52,32 @@ def install(tvm):
                                            bool(attrs.select_last_index))
 
         _replace(tvm, name, generic.schedule_reduce, index)
-    for name, is_equal in (("equal", True), ("less_equal", True), ("greater_equal", True),
-                           ("not_equal", False)):
-        def with_itself(attrs, inputs, shape, is_equal=is_equal):
-            return nan_arithmetic.with_itself(tvm, tir, *inputs, is_equal)
+    for name in ("equal", "less_equal", "greater_equal"):
+        _replace(tvm, name, generic.schedule_injective,
+                 lambda attrs, inputs, shape: nan_arithmetic.with_itself(tvm, tir, *inputs))
+    _replace(tvm, "subtract", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.less_itself(tvm, tir, *inputs))
+    _replace(tvm, "multiply", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.times_zero(tvm, tir, *inputs, shape))
+    _replace(tvm, "not_equal", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.not_equal(tvm, tir, *inputs))
+    _replace(tvm, "logical_not", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.logical_not(tvm, tir, inputs[0]), "bool")
+    _replace(tvm, "cast", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.as_flag(tvm, tir, inputs[0])
+             if attrs.dtype == "bool" else None)
 
-        _replace(tvm, name, generic.schedule_injective, with_itself)
 
-
-def _replace(tvm, name, schedule, compute):
-    """Has an operator on floats computed by another function, with the schedule that it has, where
-    that function can."""
+def _replace(tvm, name, schedule, compute, of="float"):
+    """Has an operator on such numbers computed by another function, with the schedule that it has,
+    where that function can."""
     from tvm.relay.op.op import _wrap_default_fstrategy
 
     known = tvm.relay.op.get(name).get_attr("FTVMCompute")
 
     def chosen(attrs, inputs, out_type):
         made = (compute(attrs, inputs, [int(extent) for extent in out_type.shape])
-                if inputs[0].dtype.startswith("float") else None)
+                if inputs[0].dtype.startswith(of) else None)
         return known(attrs, inputs, out_type) if made is None else [made]
 
     tvm.ir.register_op_attr(name, "FTVMCompute", chosen, 11)

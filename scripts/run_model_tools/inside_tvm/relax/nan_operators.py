@@ -20,7 +20,7 @@ def install(tvm):
                 primfunc_name_hint=name)
 
         _replace(tvm, name, of_two)
-    for name, choose, identity in (("max", te.max, te.min_value), ("min", te.min, te.max_value)):
+    for name, choose, identity in (("max", te.max, float("-inf")), ("min", te.min, float("inf"))):
         def along(builder, call, name=name, choose=choose, identity=identity):
             if 0 in (_extents(call.args[0]) or ()):
                 return None
