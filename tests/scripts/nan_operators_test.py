@@ -29,6 +29,7 @@ OF_ONE = {
     "pooled = MaxPool<kernel_shape=[3,3],strides=[2,2]>(a)": lambda a: pooled(a, 0),
     "padded = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>(a)":
         lambda a: pooled(a, 1),
+    "signs = Sign(a)": np.sign,
     "leaky = LeakyRelu<alpha=0.5>(a)": lambda a: np.where(a < 0, a / 2, a),
 }
 OF_TWO = {

@@ -38,6 +38,10 @@ def install(tvm):
         return builder.call_te(lambda x: nan_arithmetic.relu(tvm, tir, x), call.args[0],
                                primfunc_name_hint="relu")
 
+    def sign(builder, call):
+        return builder.call_te(lambda x: nan_arithmetic.sign(tvm, tir, x), call.args[0],
+                               primfunc_name_hint="sign")
+
     def clip(builder, call):
         bounds = [getattr(bound, "value", None) for bound in call.args[1:]]
         bounds = [getattr(bound, "value", bound) for bound in bounds]
@@ -57,6 +61,7 @@ def install(tvm):
     for rank in (1, 2, 3):
         _replace(tvm, "nn.max_pool%dd" % rank, max_pool)
     _replace(tvm, "nn.relu", relu)
+    _replace(tvm, "sign", sign)
     _replace(tvm, "clip", clip)
 
 
