@@ -1,7 +1,10 @@
-"""ScatterND and running sums as TVM compiles them for CPUs, against ONNX Runtime."""
+"""ScatterND, running sums and grouped transposed convolutions as TVM compiles them for CPUs,
+against ONNX Runtime."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +12,7 @@ import onnx
 import pytest
 
 from run_model_tools import tvm_process
-from small_networks import network, run_onnxruntime
+from small_networks import network, run_onnxruntime, save_network, weights
 
 #: Scattered into single numbers, into rows, and into rows long enough to be shared by threads;
 #: summed along the first, a middle and the last axis, of one and of many rows.
@@ -79,3 +82,14 @@ def test_an_index_beyond_the_data_stays_inside(tmp_path, beyond, nearest):
     (have,) = compiled(tmp_path, model, inputs)
     x[nearest], x[1, 1] = -5, -6
     assert (have == x).all()
+
+
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-g++") is None, reason="needs Arm's compiler")
+def test_transposed_convolutions_with_groups_for_arm(command, tmp_path):
+    """Compared with ONNX Runtime before they are written."""
+    path = save_network(tmp_path / "net.onnx", """(float[2,4,5,6] x) => (float[] y, float[] z) {
+        y = ConvTranspose<group=2, strides=[2,1], pads=[1,0,0,1]>(x, w)
+        z = ConvTranspose<group=4, strides=[2,2]>(x, v)
+    }""", weights(3, w=(4, 3, 3, 3), v=(4, 1, 2, 2)))
+    made = command("compile_model", path, "--out", tmp_path, "--target", "raspi4_aarch64", "--json")
+    assert json.loads(made.stdout)["verification"]["done"]

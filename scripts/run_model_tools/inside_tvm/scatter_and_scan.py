@@ -1,8 +1,9 @@
-"""ScatterND and running sums on CPUs.
+"""ScatterND, running sums and transposed convolutions with groups on CPUs.
 
 TVM 0.18 starts its threads anew for each index of a ScatterND, and walks a running sum along one
 column after the other, however far apart its numbers lie.  Here threads share the columns of all
-rows, each begins once, and the inner loop goes over numbers that lie beside each other.
+rows, each begins once, and the inner loop goes over numbers that lie beside each other.  For Arm
+it takes transposed convolutions without groups only.
 """
 
 import math
@@ -34,6 +35,20 @@ def install(tvm):
                          bool(attrs.exclusive))]
 
         _compute_by(tvm, name, running)
+    _take_groups(tvm)
+
+
+def _take_groups(tvm):
+    """Lets transposed convolutions with groups have on Arm the schedules of any CPU."""
+    from tvm.relay.op.strategy import arm_cpu, generic
+
+    def chosen(attrs, inputs, out_type, target):
+        of = (arm_cpu.conv2d_transpose_strategy_arm_cpu if attrs.groups == 1 else
+              generic.conv2d_transpose_strategy.fdefault)
+        return of(attrs, inputs, out_type, target)
+
+    tvm.target.get_native_generic_func("conv2d_transpose_strategy").register(
+        chosen, ["arm_cpu"], allow_override=True)
 
 
 def _compute_by(tvm, name, compute):
