@@ -10,61 +10,46 @@
 
 #define BFLOAT16_HIGH ((int)0xffff0000)
 
-#if defined(__clang__) && defined(__AVX512BF16__) && LANES == 16
-#define HAS_BFLOAT16
-typedef __bf16 bfloat16_lanes __attribute__((vector_size(2 * LANES)));
-
-KERNEL bfloat16_lanes nearest_bfloat16(vec value) {
-  return __builtin_ia32_cvtneps2bf16_512_mask(value, (bfloat16_lanes){0}, -1);
-}
-#endif
+typedef unsigned word_bits __attribute__((vector_size(4 * LANES)));
+typedef unsigned short halves __attribute__((vector_size(2 * LANES)));
+typedef unsigned short halves_in_memory
+    __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 /* A number's bfloat16 in the upper half of its lane, and anything in the lower one. */
 KERNEL ivec to_bfloat16(vec value) {
-  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-  const bits all = (bits)value;
-  const ivec rounded = (ivec)(all + 0x7fff + (all >> 16 & 1));
+  const word_bits bits = (word_bits)value;
+  const ivec rounded = (ivec)(bits + 0x7fff + (bits >> 16 & 1));
   /* Of a NaN, rounding might make an infinity. */
-  const ivec nan = (ivec)(all | 0x400000);
-  return (ivec)chosen(value != value, (vec)nan, (vec)rounded);
+  return (ivec)chosen(value != value, (vec)(bits | 0x400000), (vec)rounded);
 }
+
+#if defined(__clang__) && defined(__AVX512BF16__) && LANES == 16
+typedef __bf16 bfloat16_lanes __attribute__((vector_size(2 * LANES)));
+
+KERNEL halves bfloat16_halves(vec value) {
+  return (halves)__builtin_ia32_cvtneps2bf16_512_mask(value, (bfloat16_lanes){0}, -1);
+}
+#else
+KERNEL halves bfloat16_halves(vec value) {
+  return __builtin_convertvector((word_bits)to_bfloat16(value) >> 16, halves);
+}
+#endif
 
 /* Each word has a number of `low` in its lower half and one of `high` in its upper half. */
 KERNEL ivec bfloat16_pairs(vec low, vec high) {
-  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-#ifdef HAS_BFLOAT16
-  typedef unsigned short halves __attribute__((vector_size(2 * LANES)));
-  const bits first = __builtin_convertvector((halves)nearest_bfloat16(low), bits);
-  const bits second = __builtin_convertvector((halves)nearest_bfloat16(high), bits);
-  return (ivec)(first | second << 16);
-#else
-  return (ivec)((bits)to_bfloat16(low) >> 16) | (to_bfloat16(high) & BFLOAT16_HIGH);
-#endif
+  const word_bits first = __builtin_convertvector(bfloat16_halves(low), word_bits);
+  return (ivec)(first | __builtin_convertvector(bfloat16_halves(high), word_bits) << 16);
 }
 
 /* LANES numbers of bfloat16 in a row. */
-KERNEL void store_bfloat16(void* to, vec value) {
-#ifdef HAS_BFLOAT16
-  typedef __bf16 in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  *(in_memory*)to = (in_memory)nearest_bfloat16(value);
-#else
-  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-  typedef unsigned short halves __attribute__((vector_size(2 * LANES)));
-  typedef unsigned short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  *(in_memory*)to = (in_memory) __builtin_convertvector((bits)to_bfloat16(value) >> 16, halves);
-#endif
-}
+KERNEL void store_bfloat16(void* to, vec value) { *(halves_in_memory*)to = bfloat16_halves(value); }
 
-/* The same of two vectors, one after the other. */
+/* Words of two vectors' numbers, one after the other. */
 KERNEL ivec bfloat16_row(vec first, vec second) {
-#ifdef HAS_BFLOAT16
-  return (ivec)__builtin_ia32_cvtne2ps2bf16_512(second, first);
-#else
   ivec both;
   store_bfloat16(&both, first);
   store_bfloat16((char*)&both + 2 * LANES, second);
   return both;
-#endif
 }
 
 KERNEL unsigned short bfloat16_of(float value) {
@@ -72,10 +57,7 @@ KERNEL unsigned short bfloat16_of(float value) {
 }
 
 KERNEL vec load_bfloat16(const void* from) {
-  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-  typedef unsigned short halves __attribute__((vector_size(2 * LANES)));
-  typedef unsigned short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  return (vec)(__builtin_convertvector((halves) * (const in_memory*)from, bits) << 16);
+  return (vec)(__builtin_convertvector((halves) * (const halves_in_memory*)from, word_bits) << 16);
 }
 
 /* sums[i] + the products of both numbers in a[i] with those in b[i].  (The instruction for it,

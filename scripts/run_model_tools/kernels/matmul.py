@@ -123,9 +123,9 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     """A layer with these parameters; its inputs are inputs_of()."""
     batch, rows, columns = product.shape
     depth, lanes = product.depth, isa.lanes
-    in_word = _numbers_of_word(product, isa)
-    bfloat16 = amx and in_word == 1
-    sizes = tiled_matmul.Sizes(rows, depth, columns, 2 if bfloat16 else 1)
+    number = _number(product, isa, amx)
+    in_word = 4 // _BYTES[number]
+    sizes = tiled_matmul.Sizes(rows, depth, columns, _BYTES[number])
     words = sizes.words if amx else -(-depth // in_word)
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
@@ -134,11 +134,11 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     if batch > 1:
         tasks = max(1, min(units, 16, product.multiply_adds // _TASK))
     defines: dict[str, object] = {
-        **(isa.dot_defines() if in_word == 4 else isa.defines()),
+        **(isa.dot_defines() if number == "int8" else isa.defines()),
         **row_tiles.defines("ROW", "ROWS"), **vector_tiles.defines("VECTOR", "VECTORS"),
         "BATCH": batch, "ROWS": rows, "DEPTH": depth,
         "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
-        **_left(product, sources, lanes, in_word > 1 or bfloat16)}
+        **_left(product, sources, lanes, in_word > 1)}
     tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
     group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
     defines["GROUP"] = group
@@ -154,71 +154,69 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
     else:
-        packed = (_packed_bfloat16(product, vector_tiles, lanes, words) if bfloat16
-                  else _packed_weights(product, vector_tiles, lanes, in_word, words))
+        packed = _packed_weights(product, vector_tiles, lanes, number, words)
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
         constants.append(packed)
         share = -(-row_tiles.tiles // parts[0])
         if (lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS
                 and not amx):
             defines["AHEAD"] = share
-    if bfloat16:
+    is_whole = number in ("int8", "int16")
+    if number == "bfloat16":
         defines["BFLOAT16"] = 1
-    if in_word > 1:
+    if is_whole:
         defines["WHOLE"] = in_word
-    if in_word == 4:
+    if number == "int8":
         assert isinstance(product.right, np.ndarray)
         defines["COLUMN_SUMS"] = f"((const int *)constants[{len(constants)}])"
         sums = product.right.sum(0, dtype=np.float64).astype(np.int32)
         constants.append(np.pad(sums, (0, -columns % lanes)))
         if product.left_low is not None:
             defines["LEFT_LOW"] = float(product.left_low)
-    if product.scale != 1 and (in_word > 1 or "WEIGHTS" not in defines):
+    if product.scale != 1 and (is_whole or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes, constants))
-    by = "amx" if amx else {1: "", 2: "pairs", 4: isa.dot or ""}[in_word]
-    return Layer("matmul_bf16" if bfloat16 else "matmul", "f32-gemm.c.in", defines,
+    by = "amx" if amx else {"float32": "", "int16": "pairs", "int8": isa.dot or ""}[number]
+    rounded_to = "bf16" if number == "bfloat16" else ""
+    return Layer("_".join(filter(None, ["matmul", rounded_to])), "f32-gemm.c.in", defines,
                  (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + ("bf16" if bfloat16 else "") + by,
+                 variant=isa.variant(*tile) + rounded_to + by,
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 
 
-def _numbers_of_word(product: Product, isa: Isa) -> int:
-    """How many numbers of a row are multiplied at once in 32 bits."""
+_BYTES = {"float32": 4, "bfloat16": 2, "int16": 2, "int8": 1}
+"""Of the numbers that are multiplied."""
+
+
+def _number(product: Product, isa: Isa, amx: bool) -> str:
+    """Of _BYTES, what is multiplied; `amx`: where tiles make the products."""
     if product.is_bytes and isa.dot:
-        return 4
-    return 2 if product.is_whole and isa.multiplies_pairs else 1
+        return "int8"
+    if product.is_whole and isa.multiplies_pairs:
+        return "int16"
+    return "bfloat16" if amx and isa.bfloat16 else "float32"
 
 
-def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int,
+def _packed_weights(product: Product, tiles: Even, lanes: int, number: str,
                     words: int) -> np.ndarray:
-    """[tile][depth][column], scaled, or [tile][word][column][number] as int16 or int8."""
-    assert isinstance(product.right, np.ndarray)
-    if in_word > 1:
-        return _packed_words(product.right, tiles, lanes, in_word, words).astype(
-            np.int16 if in_word == 2 else np.int8)
-    right = product.right * np.float32(product.scale)
-    return _packed_words(right, tiles, lanes, 1, words).astype(np.float32)
-
-
-def _packed_bfloat16(product: Product, tiles: Even, lanes: int, words: int) -> np.ndarray:
-    """[tile][word][column][number], scaled, as bits of bfloat16."""
-    assert isinstance(product.right, np.ndarray)
-    right = bfloat16_bits(product.right * np.float32(product.scale))
-    return _packed_words(right, tiles, lanes, 2, words)
-
-
-def _packed_words(right: np.ndarray, tiles: Even, lanes: int, in_word: int,
-                  words: int) -> np.ndarray:
+    """[tile][word][column][number of a word]; those of no whole numbers are scaled."""
+    right = product.right
+    assert isinstance(right, np.ndarray)
+    if number in ("float32", "bfloat16"):
+        right = right * np.float32(product.scale)
+    if number == "bfloat16":
+        right = bfloat16_bits(right)
+    in_word = 4 // _BYTES[number]
     right = np.pad(right, [(0, words * in_word - len(right)), (0, 0)])
     depth, columns = right.shape
     weight = right.T.reshape(columns, depth, 1, 1)
     parts = [packed_weights(weight, list(range(depth)), part, lanes) for part in tiles.spread()]
-    return np.concatenate([
+    packed = np.concatenate([
         part.reshape(words, in_word, -1).transpose(0, 2, 1).ravel() for part in parts])
+    return packed.astype({"bfloat16": "uint16"}.get(number, number))
 
 
 def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
@@ -230,10 +228,10 @@ def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
 def _parts_of_tiles(product: Product, isa: Isa) -> list[tuple[int, int]]:
     """The same where AMX's tiles make the products; none where they are not faster."""
     batch, rows, columns = product.shape
-    in_word = _numbers_of_word(product, isa)
-    if in_word != 4 and not (isa.bfloat16 and in_word == 1):
+    number = _number(product, isa, amx=True)
+    if number not in ("int8", "bfloat16"):
         return []
-    sizes = tiled_matmul.Sizes(rows, product.depth, columns, 2 if in_word == 1 else 1)
+    sizes = tiled_matmul.Sizes(rows, product.depth, columns, _BYTES[number])
     parts = tiled_matmul.parts(sizes, isa)
     if not parts or isinstance(product.right, np.ndarray):
         return parts
