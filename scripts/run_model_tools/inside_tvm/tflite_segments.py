@@ -1,9 +1,9 @@
-"""TensorFlow Lite's operators on segments of rows, on buckets, and on volumes that grow, which
-TVM's importer lacks."""
+"""TensorFlow Lite's operators on segments of rows and on buckets, which TVM's importer lacks."""
 
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.tflite_operators import options_of
 
 _NEUTRAL = {"add": lambda dtype: 0, "mul": lambda dtype: 1,
             "max": lambda dtype: _limits(dtype).min, "min": lambda dtype: _limits(dtype).max}
@@ -18,8 +18,7 @@ def converters(relay):
     return {"BUCKETIZE": lambda converter, op: _bucket(relay, converter, op),
             "SEGMENT_SUM": segments("add"), "UNSORTED_SEGMENT_SUM": segments("add"),
             "UNSORTED_SEGMENT_PROD": segments("mul"), "UNSORTED_SEGMENT_MAX": segments("max"),
-            "UNSORTED_SEGMENT_MIN": segments("min"),
-            "CONV_3D_TRANSPOSE": lambda converter, op: _transposed_conv3d(relay, converter, op)}
+            "UNSORTED_SEGMENT_MIN": segments("min")}
 
 
 def _limits(dtype):
@@ -53,8 +52,6 @@ def _bucket(relay, converter, op):
     """How many of the boundaries are not above a number, which are all of them for a NaN."""
     from tflite.BucketizeOptions import BucketizeOptions
 
-    from run_model_tools.inside_tvm.tflite_operators import options_of
-
     index = int(op.Inputs(0))
     tensor, x = converter.graph.tensors[index], converter.value(index)
     if tensor.is_whole:
@@ -68,34 +65,3 @@ def _bucket(relay, converter, op):
     above = relay.less(relay.expand_dims(x, axis), relay.const(bounds.astype(
         tensor.dtype if tensor.dtype.startswith("float") else "float32")))
     return relay.sum(relay.cast(relay.logical_not(above), "int32"), axis)
-
-
-def _transposed_conv3d(relay, converter, op):
-    from tflite.Conv3DOptions import Conv3DOptions
-    from tflite.Padding import Padding
-
-    from run_model_tools.inside_tvm.tflite_operators import options_of
-
-    options = options_of(op, Conv3DOptions)
-    wanted = converter.known_numbers(op.Inputs(0))
-    kernel, size = (converter.shape_of(op.Inputs(number)) for number in (1, 2))
-    strides = [options.StrideD(), options.StrideH(), options.StrideW()]
-    dilation = [options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor()]
-    reaches = [(extent - 1) * stride + (k - 1) * d + 1
-               for extent, k, d, stride in zip(size[1:4], kernel[:3], dilation, strides)]
-    beyond = [reach - extent if options.Padding() == Padding.SAME else 0
-              for reach, extent in zip(reaches, wanted[1:4])]
-    before = [max(n, 0) // 2 for n in beyond]
-    after = [max(n, 0) - first for n, first in zip(beyond, before)]
-    if dilation != [1, 1, 1]:
-        raise Refusal("model", "a transposed convolution of volumes (CONV_3D_TRANSPOSE) has gaps")
-    made = relay.nn.conv3d_transpose(
-        relay.transpose(converter.value(op.Inputs(2)), (0, 4, 1, 2, 3)),
-        relay.transpose(converter.value(op.Inputs(1)), (4, 3, 0, 1, 2)), strides=strides,
-        padding=before + after, kernel_size=kernel[:3], channels=kernel[3],
-        output_padding=[extent - (reach - a - b) for extent, reach, a, b in zip(
-            wanted[1:4], reaches, before, after)])
-    made = relay.transpose(made, (0, 2, 3, 4, 1))
-    if op.InputsLength() > 3 and op.Inputs(3) >= 0:
-        made = relay.add(made, converter.value(op.Inputs(3)))
-    return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
