@@ -96,6 +96,11 @@ PLAIN = Isa("generic", 4, 32, (6, 1), flags=("-fno-vectorize", "-fno-slp-vectori
             tiles=((6, 1),))
 
 
+def cpu_of(target: Any) -> str:
+    """What a TVM target calls its CPU, for sentences."""
+    return str(target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name)
+
+
 def has_bfloat16(target: Any) -> bool:
     """Whether the CPU of a TVM target multiplies whole tiles of bfloat16."""
     import tvm

@@ -8,26 +8,29 @@ from dataclasses import replace
 import tvm
 
 from run_model_tools.kernels import elementwise, layers_of_plan, registry
-from run_model_tools.kernels.isa import NEON64, NEON64_HALF, NEON64_PAIRS, Isa
+from run_model_tools.kernels.isa import NEON64, NEON64_HALF, NEON64_PAIRS, Isa, cpu_of
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
     OF_ANY_SHAPE,
     ConvolutionStep,
     DenseStep,
-    DequantizeStep,
     ElementwiseStep,
     GatherStep,
     LayerStep,
     Plan,
     PoolingStep,
-    QuantizeStep,
     RelayStep,
     ResamplingStep,
     Step,
 )
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
-from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan_for
+from run_model_tools.kernels.relay.reading import (
+    NotForUs,
+    expect_floats,
+    expect_own_layer,
+    read_plan_for,
+)
 from run_model_tools.kernels.relay.rewriting import Rewritten
 from run_model_tools.kernels.tensors import Tensor
 
@@ -47,14 +50,12 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Re
     `elsewhere`: the plan is to run on another machine than the one that it is for, however slowly.
     """
     if not elsewhere and not has_half(target):
-        cpu = target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name
         raise NotForUs(
-            f"the target's CPU ({cpu}) has no fast arithmetic on float16 that we have kernels for: "
-            "64-bit Arm with fullfp16 has it, as Cortex-A76 (--target raspi5_aarch64)")
+            f"the target's CPU ({cpu_of(target)}) has no fast arithmetic on float16 that we have "
+            "kernels for: 64-bit Arm with fullfp16 has it, as Cortex-A76 (--target raspi5_aarch64)")
     plan = read_plan_for(mod, NEON64_PAIRS)
     expect_own_layer(plan)
-    if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
-        raise NotForUs("the network is one of whole numbers already: leave --precision out")
+    expect_floats(plan)
     plan, counts = in_half(plan)
     if not counts["float16_layers"]:
         raise NotForUs("no layer of the network has a kernel of half precision")

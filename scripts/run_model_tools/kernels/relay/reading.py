@@ -14,7 +14,14 @@ import tvm
 from run_model_tools.inside_tvm.node_names import names_in
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import PLAIN, Isa, isa_of
-from run_model_tools.kernels.plan import LayerStep, Plan, ProgramStep, RelayStep
+from run_model_tools.kernels.plan import (
+    DequantizeStep,
+    LayerStep,
+    Plan,
+    ProgramStep,
+    QuantizeStep,
+    RelayStep,
+)
 from run_model_tools.kernels.program_fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.declined import why_left
@@ -100,6 +107,12 @@ def read_rows(mod: tvm.IRModule, ours: set[relay.Expr]) -> Plan:
     _drop_unused(net.plan)
     fuse_programs(net.plan, copies_last=True)
     return net.plan
+
+
+def expect_floats(plan: Plan) -> None:
+    """Raises NotForUs for a network of bytes, of which --precision would make another one."""
+    if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
+        raise NotForUs("the network is one of whole numbers already: leave --precision out")
 
 
 def expect_own_layer(plan: Plan) -> None:

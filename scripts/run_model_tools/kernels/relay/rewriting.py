@@ -10,15 +10,16 @@ import tvm
 
 from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
-from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, has_bfloat16
+from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, cpu_of, has_bfloat16
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer, report
-from run_model_tools.kernels.plan import DequantizeStep, Plan, QuantizeStep, Step
+from run_model_tools.kernels.plan import Plan, Step
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.relay.reading import (
     NotForUs,
+    expect_floats,
     expect_own_layer,
     read_plan,
     read_plan_for,
@@ -52,13 +53,12 @@ def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere:
     `elsewhere`: the plan is to run on another machine than the one that it is for, however slowly.
     """
     if not elsewhere and not has_bfloat16(target):
-        cpu = target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name
         raise NotForUs(
-            f"the target's CPU ({cpu}) has no instructions that multiply tiles of bfloat16: "
-            "Intel's AMX has them (--target 'llvm -mcpu=sapphirerapids', or native there)")
+            f"the target's CPU ({cpu_of(target)}) has no instructions that multiply tiles of "
+            "bfloat16: Intel's AMX has them (--target 'llvm -mcpu=sapphirerapids', or native "
+            "there)")
     plan = read_plan_for(mod, AVX512_BFLOAT16)
-    if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
-        raise NotForUs("the network is one of whole numbers already: leave --precision out")
+    expect_floats(plan)
     count = 0
 
     def layer_of(step: Step, isa: Isa) -> Layer:
