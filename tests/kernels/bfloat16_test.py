@@ -58,7 +58,7 @@ def test_numbers_are_rounded_to_the_nearest_and_nan_stays():
 @BY_TILES
 def test_convolutions_equal_the_definition(tmp_path, toolchain):
     rng = np.random.default_rng(3)
-    convs = [conv for sort in SORTS for conv in [random_conv(rng, 16, **sort)] * 1
+    convs = [conv for conv in (random_conv(rng, 16, **sort) for sort in SORTS)
              if can_read(conv, AVX512_BFLOAT16)]
     assert len(convs) >= len(SORTS) - 2
     runs = run_cases(bfloat16_convolution, [(conv, AVX512_BFLOAT16, {}) for conv in convs], rng,

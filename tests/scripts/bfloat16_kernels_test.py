@@ -65,7 +65,7 @@ def test_networks_answer_as_in_float32(tmp_path: Path, save, kinds) -> None:
     graph = json.loads((tmp_path / "net/llvm-mcpu-sapphirerapids/model.json").read_text())
     names = [node["name"] for node in graph["nodes"] if "_bf16" in node["name"]]
     assert len(names) == kernels["bfloat16_layers"] >= 2
-    assert kinds <= {kind for kind in kinds for name in names if kind in name}
+    assert all(any(kind in name for name in names) for kind in kinds)
 
 
 @pytest.mark.full

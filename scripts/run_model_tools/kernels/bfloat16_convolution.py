@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from run_model_tools.kernels.convolution import Convolution, blocks_of, places_of
+from run_model_tools.kernels.convolution import (
+    Convolution,
+    blocks_of,
+    border_defines,
+    copied_blocks,
+    places_of,
+)
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiled_convolution import Plan, can_read
@@ -28,18 +34,16 @@ def make(conv: Convolution, isa: Isa) -> Layer:
     weights = plan.packed(conv, bfloat16_bits(conv.weight))
     second, defines = plan.tasks(conv, weights.nbytes)
     tasks, copying = plan.copies(conv)
-    height, width = conv.input_size
-    copying |= {"INPUT_HEIGHT": height, "INPUT_WIDTH": width,
-                "PADDING_TOP": conv.padding[0], "PADDING_LEFT": conv.padding[1]}
     if conv.planar:
         first = Phase("bfloat16_picture", tasks)
         copying["PICTURE_CHANNELS"] = conv.weight.shape[1]
     else:
         first = Phase("bfloat16_interleave", tasks)
-        copying |= _copied_blocks(conv)
+        copying |= copied_blocks(conv) | {"COPY_LANES": _lanes_read(conv)}
     return Layer(
         kind="conv2d_bf16", template="bf16-conv-amx.c.in",
-        defines=common_defines(conv, isa) | copying | defines | {"BFLOAT16": 1},
+        defines=common_defines(conv, isa) | border_defines(conv) | copying | defines | {
+            "BFLOAT16": 1},
         phases=(first, second), inputs=conv.layer_inputs(isa.lanes),
         constants=(weights, bias_and_constants(conv, isa)),
         output_shape=conv.output_shape(isa.lanes), shared_bytes=plan.shared_bytes,
@@ -47,11 +51,9 @@ def make(conv: Convolution, isa: Isa) -> Layer:
         note={"kernel": "bfloat16_convolution", "multiply_adds": conv.multiply_adds})
 
 
-def _copied_blocks(conv: Convolution) -> dict[str, object]:
-    """Macros: which blocks make a row of pixels, and which of their lanes are read."""
-    used = blocks_of(conv)
-    lanes = dict.fromkeys(used, 0)
+def _lanes_read(conv: Convolution) -> list[int]:
+    """Of each block that it reads, the bits of the lanes."""
+    lanes = dict.fromkeys(blocks_of(conv), 0)
     for tensor, block, lane in places_of(conv):
         lanes[tensor, block] |= 1 << lane
-    return {"COPY_SOURCE": [tensor for tensor, _ in used], "COPY_BLOCK": [b for _, b in used],
-            "COPY_LANES": list(lanes.values())}
+    return list(lanes.values())

@@ -147,6 +147,20 @@ def padded_size(conv: Convolution) -> tuple[int, int]:
     return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
 
 
+def border_defines(conv: Convolution) -> dict[str, object]:
+    """Macros of a phase that copies the input with its border: how large the input is, and what
+    lies before it."""
+    return {"PADDING_TOP": conv.padding[0], "PADDING_LEFT": conv.padding[1],
+            "INPUT_HEIGHT": conv.input_size[0], "INPUT_WIDTH": conv.input_size[1]}
+
+
+def copied_blocks(conv: Convolution) -> dict[str, object]:
+    """Macros of such a phase: the blocks that are copied, in order."""
+    used = blocks_of(conv)
+    return {"COPY_SOURCE": [tensor for tensor, _ in used],
+            "COPY_BLOCK": [block for _, block in used]}
+
+
 def without_idle_taps(conv: Convolution, size: tuple[int, ...]) -> Convolution:
     """The same on a picture of `size` without rows and columns of taps that only ever fall into the
     padding: with a dilation as wide as the picture, all but the middle ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from run_model_tools.inside_tvm.cpu import llvm_features
+
 
 @dataclass(frozen=True)
 class Isa:
@@ -106,8 +108,7 @@ def has_bfloat16(target: Any) -> bool:
     import tvm
 
     isa = isa_of(target)
-    return (isa is not None and isa.amx
-            and "amx-bf16" in {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)})
+    return isa is not None and isa.amx and "amx-bf16" in llvm_features(tvm, target)
 
 
 def isa_of(target: Any) -> Isa | None:
@@ -122,7 +123,7 @@ def isa_of(target: Any) -> Isa | None:
     if "run_model_plain" in target.keys:
         return PLAIN
     triple = str(target.attrs.get("mtriple", "") or "x86_64")
-    features = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)}
+    features = set(llvm_features(tvm, target))
     if triple.startswith("x86_64"):
         if "avx512f" in features:
             if "avx512vnni" not in features:

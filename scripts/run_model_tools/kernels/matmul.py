@@ -176,13 +176,13 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     if product.scale != 1 and (is_whole or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes, constants))
-    by = "amx" if amx else {"float32": "", "int16": "pairs", "int8": isa.dot or ""}[number]
-    rounded_to = "bf16" if number == "bfloat16" else ""
-    return Layer("_".join(filter(None, ["matmul", rounded_to])), "f32-gemm.c.in", defines,
+    by = {"float32": "", "bfloat16": "bf16", "int16": "pairs",
+          "int8": "" if amx else isa.dot or ""}[number] + ("amx" if amx else "")
+    return Layer("matmul_bf16" if number == "bfloat16" else "matmul", "f32-gemm.c.in", defines,
                  (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + rounded_to + by,
+                 variant=isa.variant(*tile) + by,
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 

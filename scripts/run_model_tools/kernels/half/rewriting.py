@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import tvm
 
+from run_model_tools.inside_tvm.cpu import llvm_features
 from run_model_tools.kernels import elementwise, layers_of_plan, registry
 from run_model_tools.kernels.isa import NEON64, NEON64_HALF, NEON64_PAIRS, Isa, cpu_of
 from run_model_tools.kernels.layer import Layer, batched
@@ -41,7 +42,7 @@ def has_half(target: tvm.target.Target) -> bool:
     AVX512-FP16 does too, but no emulator has it to check the kernels with."""
     return (target.kind.name == "llvm"
             and str(target.attrs.get("mtriple", "")).startswith("aarch64")
-            and "fullfp16" in {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)})
+            and "fullfp16" in llvm_features(tvm, target))
 
 
 def rewrite(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Rewritten:

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution, blocks_of, padded_size, places_of
+from run_model_tools.kernels.convolution import (
+    Convolution,
+    blocks_of,
+    border_defines,
+    copied_blocks,
+    padded_size,
+    places_of,
+)
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
@@ -78,12 +85,9 @@ def _words_of(conv: Convolution, channels: range) -> list[tuple[int, int, int]]:
 
 def copy_defines(quantized: QuantizedConvolution) -> dict[str, object]:
     """The macros of a phase that copies blocks with their border."""
-    conv, used = quantized.convolution, blocks_of(quantized.convolution)
-    return {"PADDING_TOP": conv.padding[0], "PADDING_LEFT": conv.padding[1],
-            "INPUT_HEIGHT": conv.input_size[0], "INPUT_WIDTH": conv.input_size[1],
-            "COPY_SOURCE": [tensor for tensor, _ in used],
-            "COPY_BLOCK": [block for _, block in used],
-            "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in used]}
+    conv = quantized.convolution
+    return border_defines(conv) | copied_blocks(conv) | {
+        "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in blocks_of(conv)]}
 
 
 def _is_vector(quantized: QuantizedConvolution) -> bool:
@@ -255,17 +259,16 @@ def picture_input(quantized: QuantizedConvolution,
                   ) -> tuple[Phase, tuple[np.ndarray, ...], dict[str, object]]:
     """The phase that makes a float32 picture words (picture_bytes.h), its constants and macros."""
     conv = quantized.convolution
-    _, channels, height, width = conv.input_shapes[0]
+    channels = conv.input_shapes[0][1]
     padded_height, padded_width = padded_size(conv)
     rows = -(-padded_height // 16)
     inputs = quantized.inputs[:channels]
     return (Phase("int8_picture", -(-padded_height // rows)),
             (np.array([1 / q.scale for q in inputs], np.float32),
              np.array([q.zero_point for q in inputs], np.float32)),
-            {"PICTURE_CHANNELS": channels, "PADDED_HEIGHT": padded_height,
-             "PADDED_WIDTH": padded_width, "PADDING_TOP": conv.padding[0],
-             "PADDING_LEFT": conv.padding[1], "INPUT_HEIGHT": height, "INPUT_WIDTH": width,
-             "COPY_ROWS": rows})
+            border_defines(conv) | {
+                "PICTURE_CHANNELS": channels, "PADDED_HEIGHT": padded_height,
+                "PADDED_WIDTH": padded_width, "COPY_ROWS": rows})
 
 
 class _Picture:
