@@ -4,7 +4,7 @@
  * Nothing here branches, but where a sine's angle is large, so NaN goes in and out in any lane, and
  * infinities and denormal numbers give what they should.  Errors against the exact value, in units
  * of its last place, are bounded by tests/kernels/vector_math_test.py over all exponents of
- * float32: exponential 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus
+ * float32: exponentials 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus
  * 3, tanh_of_softplus 4, sine and cosine 2. On 32-bit NEON, which takes denormal numbers for zero,
  * results below 2^-126 are zero. The polynomials are minimax fits over the ranges that the comments
  * name, to 2^-25 or better.
@@ -43,6 +43,7 @@ KERNEL vec power_of_two(ivec k) { return (vec)((k + 127) << 23); }
 #define ROUNDING_SHIFT 0x1.8p23f
 #define LN2_HIGH 0x1.62e400p-1f /* Few enough bits for exact products. */
 #define LN2_LOW 0x1.7f7d1cp-20f
+#define LN_SMALLEST -0x1.5d589ep6f /* Of 2^-126, the smallest number that is not denormal. */
 
 /* x = k ln 2 + r with |r| <= ln 2 / 2; gives e^r - 1 and k.  |x| is below 128. */
 KERNEL vec reduced_exponential(vec x, ivec* k) {
@@ -65,6 +66,14 @@ KERNEL vec exponential(vec x) {
   const ivec is_zero = x < splat(-104.0f);
   const vec last = (vec)((ivec)power_of_two(k - half) & ~is_zero);
   return (less_one + splat(1.0f)) * power_of_two(half) * last;
+}
+
+/* Of x <= 0, and 0 where the result would be denormal.  A mask of -100 leaves whole matrices of such
+ * numbers, which no product can tell from 0 but by taking a hundred times as long. */
+KERNEL vec normal_exponential(vec x) {
+  ivec k;
+  const vec less_one = reduced_exponential(at_least(x, LN_SMALLEST), &k);
+  return (vec)((ivec)((less_one + splat(1.0f)) * power_of_two(k)) & ~(x < splat(LN_SMALLEST)));
 }
 
 KERNEL vec logarithm(vec x) {

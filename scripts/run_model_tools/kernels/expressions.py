@@ -38,6 +38,8 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., np.ndarray]]] = {
     "sqrt": ("square_root({})", np.sqrt),
     "rsqrt": ("splat(1.0f) / square_root({})", lambda x: 1 / np.sqrt(x)),
     "exp": ("exponential({})", np.exp),
+    "normal_exp": ("normal_exponential({})",
+                   lambda x: np.where(x < math.log(2 ** -126), 0, np.exp(x))),
     "log": ("logarithm({})", np.log),
     "erf": ("error_function({})", _erf),
     "tanh": ("hyperbolic_tangent({})", np.tanh),

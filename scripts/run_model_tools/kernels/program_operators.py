@@ -59,7 +59,7 @@ def one_by_one(program: Program, name: str, nodes: list[int], attrs: Any) -> boo
 def softmax(program: Program, x: int, is_log: bool) -> int:
     """Along rows; the node of the result."""
     less = program.add("subtract", x, program.add("max", x))
-    e = program.add("exp", less)
+    e = program.add("normal_exp", less)
     total = program.add("sum", e)
     if is_log:
         return program.add("subtract", less, program.add("log", total))

@@ -111,8 +111,8 @@ def applied(tvm, program, node, args):
         "maximum": lambda a, b: chosen(tvm, "max", a, b),
         "minimum": lambda a, b: chosen(tvm, "min", a, b),
         "negative": lambda x: tir.const(0, "float32") - x,
-        "abs": tir.abs, "sqrt": tir.sqrt, "exp": tir.exp, "log": tir.log, "tanh": tir.tanh,
-        "sin": tir.sin, "cos": tir.cos, "erf": tir.erf, "sigmoid": tir.sigmoid,
+        "abs": tir.abs, "sqrt": tir.sqrt, "exp": tir.exp, "normal_exp": tir.exp, "log": tir.log,
+        "tanh": tir.tanh, "sin": tir.sin, "cos": tir.cos, "erf": tir.erf, "sigmoid": tir.sigmoid,
         "rsqrt": lambda x: tir.const(1, "float32") / tir.sqrt(x)}[node.op](*args)
 
 
