@@ -1,4 +1,5 @@
-"""Resampling, gathering and expressions of blocked tensors against their definitions."""
+"""Resampling, gathering and expressions of blocked tensors, and how they become planes, against
+their definitions."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ import reference
 from layer_runner import on_every_machine, run_layers
 from random_convolutions import EPS, random_epilogue
 
-from run_model_tools.kernels import elementwise, resampling
+from run_model_tools.kernels import blocks_to_planes, elementwise, resampling
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.elementwise import Elementwise, Gather, Source
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.resampling import Axis, Resampling
+from run_model_tools.kernels.tensors import Blocked, Tensor
 
 Check = tuple[Layer, list[np.ndarray], np.ndarray, np.ndarray]
 """A layer, its inputs, what it should give as (channels, height, width), a bound of the error."""
@@ -92,13 +94,28 @@ def random_elementwise(rng: np.random.Generator, isa: Isa) -> Check:
     return layer, [x, y], want, 32 * EPS * (abs(planes) + abs(more) + 1)
 
 
+def random_planes(rng: np.random.Generator, isa: Isa) -> Check:
+    size = tuple(rng.integers(1, 12, 2).tolist())
+    shapes = [(1, int(rng.integers(1, 4)), *size, isa.lanes) for _ in range(2)]
+    everywhere = [(t, c) for t, shape in enumerate(shapes) for c in range(shape[1] * isa.lanes)]
+    channels = int(rng.integers(1, len(everywhere) + 1))
+    places = np.array(everywhere[:channels])
+    if rng.random() < 0.5:
+        places = rng.permutation(np.array(everywhere))[:channels]
+    layer = blocks_to_planes.make(Blocked(tuple(map(Tensor, shapes)), places), isa)
+    xs = [rng.standard_normal(shape, np.float32) for shape in shapes]
+    want = np.stack([xs[t][0, c // isa.lanes, :, :, c % isa.lanes] for t, c in places])
+    return layer, xs, want, np.zeros(want.shape)
+
+
 @on_every_machine
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = [make(rng, isa) for isa in machine.isas for _ in range(machine.count(6))
-             for make in (random_resampling, random_gather, random_elementwise)]
+             for make in (random_resampling, random_gather, random_elementwise,
+                          *([] if isa.half else [random_planes]))]
     outputs = run_layers([case[:2] for case in cases], tmp_path, machine.toolchain)
     for (layer, _, want, bound), output in zip(cases, outputs):
-        got = reference.unblocked(output, len(want))
+        got = output[0] if output.ndim == 4 else reference.unblocked(output, len(want))
         assert got.shape == want.shape and np.isfinite(output).all(), layer.note
         assert (abs(got - want) <= bound).all(), (layer.note, layer.variant)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from run_model_tools.kernels import dense, elementwise, plane_reduction, registry, resampling
+from run_model_tools.kernels import (
+    blocks_to_planes,
+    dense,
+    elementwise,
+    plane_reduction,
+    registry,
+    resampling,
+)
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
     OF_ANY_SHAPE,
+    BlocksToPlanesStep,
     ConvolutionStep,
     DenseStep,
     ElementwiseStep,
@@ -59,6 +67,8 @@ def of_one(step: Step, isa: Isa) -> Layer:
         return elementwise.make_gather(step.gather, isa)
     if isinstance(step, ResamplingStep):
         return resampling.make(step.resampling, isa)
+    if isinstance(step, BlocksToPlanesStep):
+        return blocks_to_planes.make(step.value, isa)
     if isinstance(step, ProductStep):
         return registry.make_product(step.product, isa)
     if isinstance(step, ProgramStep):
@@ -71,7 +81,8 @@ def report(plan: Plan, isa: Isa) -> dict[str, object]:
     first of each is."""
     left = Counter(step.what for step in plan.steps
                    if isinstance(step, RelayStep) and step.what not in _LAYOUT)
-    moved = sum(isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
+    moved = sum(isinstance(step, BlocksToPlanesStep)
+                or isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
                 for step in plan.steps)
     why: dict[str, str] = {}
     for step in plan.steps:

@@ -71,6 +71,14 @@ class ResamplingStep(Step):
 
 
 @dataclass(eq=False)
+class BlocksToPlanesStep(Step):
+    """What leaves its blocks (blocks_to_planes.py)."""
+
+    value: Any
+    """The channels, as tensors.Blocked."""
+
+
+@dataclass(eq=False)
 class FusedStep(Step):
     """Layers that are computed together: inverted_residual.InvertedResidual,
     pooled_convolution.PooledConvolution."""

@@ -161,7 +161,7 @@ def _read(net: Network, function: relay.Function, epilogues: dict[relay.Expr, Ep
     value = net.values[body]
     net.plan.output_is_tuple = isinstance(value, list)
     for one in value if isinstance(value, list) else [value]:
-        net.plan.outputs.append(net.plain(one))
+        net.plan.outputs.append(net.result(one))
 
 
 def _value(net: Network, expr: relay.Expr) -> Value:

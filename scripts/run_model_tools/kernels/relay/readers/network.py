@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from run_model_tools.kernels import rows
+from run_model_tools.kernels import blocks_to_planes, rows
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import Plan, ProgramStep, RelayStep
+from run_model_tools.kernels.plan import BlocksToPlanesStep, Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
@@ -102,6 +102,14 @@ class Network:
         shape = (value.batch, value.channels, *value.size)
         return self.add_relay(value.tensors, shape, value.tensors[0].dtype,
                               lambda *given: writing.to_planar(value, given), "to_planar")
+
+    def result(self, value: Value) -> Tensor:
+        """The same of what the network gives: nothing else is joined with how it leaves blocks."""
+        if not isinstance(value, Blocked) or not blocks_to_planes.can_move(value):
+            return self.plain(value)
+        output = Tensor((value.batch, value.channels, *value.size))
+        self.plan.steps.append(BlocksToPlanesStep(list(value.tensors), output, value))
+        return output
 
     def blocked(self, value: Value) -> Blocked | None:
         """The value in blocks, or None where it is no float32 picture."""
