@@ -68,8 +68,8 @@ KERNEL vec exponential(vec x) {
   return (less_one + splat(1.0f)) * power_of_two(half) * last;
 }
 
-/* Of x <= 0, and 0 where the result would be denormal.  A mask of -100 leaves whole matrices of such
- * numbers, which no product can tell from 0 but by taking a hundred times as long. */
+/* Of x <= 0, and 0 where the result would be denormal.  A mask of -100 leaves whole matrices of
+ * such numbers, which no product can tell from 0 but by taking a hundred times as long. */
 KERNEL vec normal_exponential(vec x) {
   ivec k;
   const vec less_one = reduced_exponential(at_least(x, LN_SMALLEST), &k);
