@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 from run_model_tools.kernels import (
-    blocks_to_planes,
     dense,
     elementwise,
+    layouts,
     plane_reduction,
     registry,
     resampling,
@@ -68,7 +68,7 @@ def of_one(step: Step, isa: Isa) -> Layer:
     if isinstance(step, ResamplingStep):
         return resampling.make(step.resampling, isa)
     if isinstance(step, BlocksToPlanesStep):
-        return blocks_to_planes.make(step.value, isa)
+        return layouts.to_planes(step.value, isa)
     if isinstance(step, ProductStep):
         return registry.make_product(step.product, isa)
     if isinstance(step, ProgramStep):
@@ -82,6 +82,7 @@ def report(plan: Plan, isa: Isa) -> dict[str, object]:
     left = Counter(step.what for step in plan.steps
                    if isinstance(step, RelayStep) and step.what not in _LAYOUT)
     moved = sum(isinstance(step, BlocksToPlanesStep)
+                or isinstance(step, LayerStep) and step.layer.kind == "planes_to_blocks"
                 or isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
                 for step in plan.steps)
     why: dict[str, str] = {}

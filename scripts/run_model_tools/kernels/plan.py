@@ -72,7 +72,7 @@ class ResamplingStep(Step):
 
 @dataclass(eq=False)
 class BlocksToPlanesStep(Step):
-    """What leaves its blocks (blocks_to_planes.py)."""
+    """What leaves its blocks (layouts.py)."""
 
     value: Any
     """The channels, as tensors.Blocked."""

@@ -56,6 +56,9 @@ VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
     **moves.READERS, **matrices.READERS, **made_weights.READERS, **programs.READERS}
 """By operator, of all others, which they see as views."""
 
+_OF_PICTURES = ("nn.max_pool2d", "nn.avg_pool2d", "image.resize2d")
+"""Those for which values are brought into blocks."""
+
 QUANTIZATION_READERS: dict[str, Callable[[Network, relay.Call], Value]] = (
     import_module(f"{__package__}.readers.quantization").READERS if relay.HAS_RELAY else {})
 """Of the operators that relay/quantization.py puts in."""
@@ -187,7 +190,7 @@ def _value(net: Network, expr: relay.Expr) -> Value:
             if isinstance(net.values[argument], View):
                 net.values[argument] = _for_layers(net, net.values[argument])
         value = QUANTIZATION_READERS[name](net, expr)
-    if name in pooling.WINDOWS and len(shape_of(expr)) == 4 and (
+    if name in _OF_PICTURES and str(expr.attrs.layout) == "NCHW" and (
             shape_of(expr)[1] >= net.isa.lanes and not _in_blocks(net.values[expr.args[0]])):
         net.values[expr.args[0]] = net.blocked(net.values[expr.args[0]]) or (
             net.values[expr.args[0]])

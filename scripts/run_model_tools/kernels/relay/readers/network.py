@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from run_model_tools.kernels import blocks_to_planes, rows
+from run_model_tools.kernels import layouts, rows
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import BlocksToPlanesStep, Plan, ProgramStep, RelayStep
@@ -105,9 +105,11 @@ class Network:
 
     def result(self, value: Value) -> Tensor:
         """The same of what the network gives: nothing else is joined with how it leaves blocks."""
-        if not isinstance(value, Blocked) or not blocks_to_planes.can_move(value):
+        if not isinstance(value, Blocked) or not value.is_float:
             return self.plain(value)
         output = Tensor((value.batch, value.channels, *value.size))
+        if not layouts.is_large(output.shape):
+            return self.plain(value)
         self.plan.steps.append(BlocksToPlanesStep(list(value.tensors), output, value))
         return output
 

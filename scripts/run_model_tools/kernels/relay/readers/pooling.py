@@ -76,9 +76,6 @@ def _global_average(net: Network, expr: relay.Expr, data: Value) -> Value:
     return net.reshaped(output, shape_of(expr))
 
 
-WINDOWS = ("nn.max_pool2d", "nn.avg_pool2d")
-"""Those for which values are brought into blocks."""
-
 READERS = {"nn.max_pool2d": _max_pool, "nn.avg_pool2d": _average_pool,
            "nn.global_avg_pool2d": _global_average_pool,
            "nn.adaptive_avg_pool2d": _adaptive_average_pool, "mean": _mean}
