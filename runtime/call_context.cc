@@ -37,6 +37,19 @@ void note_growth(std::size_t bytes) {
   }
 }
 
+// Compiled code tells some failures in several lines; ours are a sentence each.
+void join_lines(std::string& text) {
+  std::size_t kept = 0;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool is_space = code <= ' ' || code == 0x7f;
+    if (is_space && (kept == 0 || text[kept - 1] == ' ')) continue;
+    text[kept++] = is_space ? ' ' : c;
+  }
+  if (kept > 0 && text[kept - 1] == ' ') --kept;
+  text.resize(kept);
+}
+
 }  // namespace
 
 ThreadPool& current_thread_pool() {
@@ -51,6 +64,7 @@ const std::string& last_packed_error() { return last_error; }
 
 void set_last_packed_error(std::string message) noexcept {
   last_error = std::move(message);
+  join_lines(last_error);
   last_error_kind = ErrorKind::kModel;
 }
 

@@ -31,6 +31,7 @@ class CurrentPool {
 // clear_last_packed_error(). A parallel loop hands a worker's reason on to the thread that runs it.
 const std::string& last_packed_error();
 
+// Lines of the message become one.
 void set_last_packed_error(std::string message) noexcept;
 // The same with the exception that is being handled, whose kind is kept.
 void set_last_packed_exception() noexcept;

@@ -23,6 +23,17 @@ TEST(FfiApiTest, TakesErrorsOfFunctionsThatWereLinked) {
   EXPECT_EQ(TVMFFIBacktrace("file.cc", 1, "function", 0)->size, 0u);
 }
 
+// As TVM 0.27's checks of arguments put it.
+TEST(FfiApiTest, MakesOneLineOfAFailureThatHasSeveral) {
+  const char* parts[] = {"Mismatched B.ndim on argument #1 when calling:\n  `matmul(x, B)`,\n",
+                         "  expected 2\n"};
+  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 2);
+  EXPECT_EQ(
+      last_packed_error(),
+      "ValueError: Mismatched B.ndim on argument #1 when calling: `matmul(x, B)`, expected 2");
+  clear_last_packed_error();
+}
+
 // Names as tvm-ffi 0.1.14 has them.
 TEST(FfiApiTest, KnowsTheTypesOfItsValues) {
   const auto name = [](std::int32_t type) {
