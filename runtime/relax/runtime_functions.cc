@@ -150,9 +150,11 @@ void check_same_form(const RuntimeCall& call, const DLTensor& a, std::int64_t co
 
 std::int64_t elements_of(const DLTensor& tensor) { return element_count(shape_of_tensor(tensor)); }
 
-// The first `wanted` of each sorted line, and where they were; of these, null is not wanted.
-void write_sorted(const RuntimeCall& call, const Lines& lines, std::int64_t wanted, bool ascending,
-                  const DLTensor* values, const DLTensor* indices) {
+// Each line in order, or the `first` so many of it, and where they were; of these, null is not
+// wanted.
+void write_sorted(const RuntimeCall& call, const Lines& lines, std::optional<std::int64_t> first,
+                  bool ascending, const DLTensor* values, const DLTensor* indices) {
+  const std::int64_t wanted = first.value_or(lines.length);
   const DLTensor& input = call.tensor(0);
   for (const DLTensor* output : {values, indices}) {
     if (output != nullptr) {
@@ -166,7 +168,8 @@ void write_sorted(const RuntimeCall& call, const Lines& lines, std::int64_t want
   for (std::int64_t line = 0; line < lines.count; ++line) {
     const std::int64_t start = lines.start(line, lines.length);
     const std::vector<std::int64_t> order =
-        keys.order(start, lines.stride, lines.length, ascending);
+        first ? keys.first(start, lines.stride, lines.length, wanted, ascending)
+              : keys.order(start, lines.stride, lines.length, ascending);
     for (std::int64_t i = 0; i < wanted; ++i) {
       const std::int64_t from = order[static_cast<std::size_t>(i)];
       const std::int64_t to = lines.start(line, wanted) + i * lines.stride;
@@ -180,7 +183,7 @@ void write_sorted(const RuntimeCall& call, const Lines& lines, std::int64_t want
 void sort_values(const RuntimeCall& call, bool want_indices) {
   const Lines lines(call, call.tensor(0), call.integer(2));
   const DLTensor* output = &call.tensor(1);
-  write_sorted(call, lines, lines.length, call.integer(3) != 0, want_indices ? nullptr : output,
+  write_sorted(call, lines, std::nullopt, call.integer(3) != 0, want_indices ? nullptr : output,
                want_indices ? output : nullptr);
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include <run_model/dtype.h>
@@ -15,11 +14,44 @@ namespace run_model {
 namespace {
 
 template <typename Key>
-void sort_by(const Key* keys, std::int64_t stride, bool ascending,
-             std::vector<std::int64_t>& order) {
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return ascending ? keys[a * stride] < keys[b * stride] : keys[b * stride] < keys[a * stride];
-  });
+struct Ranked {
+  Key key;
+  std::int64_t place;
+};
+
+// Of two numbers the larger one becomes the smaller one.
+double reversed(double key) { return -key; }
+std::int64_t reversed(std::int64_t key) { return ~key; }
+
+// Whether `select`ed or all in order, NaN lies where TVM's functions leave it: they take the same
+// steps with the same comparison (TVM's contrib/sort.cc).
+template <typename Key>
+std::vector<std::int64_t> places_in_order(const Key* keys, std::int64_t stride, std::int64_t length,
+                                          std::int64_t count, bool ascending, bool select) {
+  const auto ranked = [&](std::int64_t place) {
+    const Key key = keys[place * stride];
+    return Ranked<Key>{ascending ? key : reversed(key), place};
+  };
+  const auto comes_first = [](const Ranked<Key>& a, const Ranked<Key>& b) {
+    return a.key == b.key ? a.place < b.place : a.key < b.key;
+  };
+  std::vector<Ranked<Key>> kept;
+  kept.reserve(static_cast<std::size_t>(count) + 1);
+  for (std::int64_t place = 0; place < count; ++place) kept.push_back(ranked(place));
+  if (select) std::make_heap(kept.begin(), kept.end(), comes_first);
+  for (std::int64_t place = count; select && place < length; ++place) {
+    const Ranked<Key> next = ranked(place);
+    if (kept.empty() || !comes_first(next, kept.front())) continue;
+    kept.push_back(next);
+    std::push_heap(kept.begin(), kept.end(), comes_first);
+    std::pop_heap(kept.begin(), kept.end(), comes_first);
+    kept.pop_back();
+  }
+  std::stable_sort(kept.begin(), kept.end(), comes_first);
+  std::vector<std::int64_t> places;
+  places.reserve(kept.size());
+  for (const Ranked<Key>& each : kept) places.push_back(each.place);
+  return places;
 }
 
 }  // namespace
@@ -40,14 +72,21 @@ SortKeys::SortKeys(const Tensor& tensor) {
 
 std::vector<std::int64_t> SortKeys::order(std::int64_t start, std::int64_t stride,
                                           std::int64_t length, bool ascending) const {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(length));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  if (integers_.empty()) {
-    sort_by(reals_.data() + start, stride, ascending, order);
-  } else {
-    sort_by(integers_.data() + start, stride, ascending, order);
-  }
-  return order;
+  return places(start, stride, length, length, ascending, false);
+}
+
+std::vector<std::int64_t> SortKeys::first(std::int64_t start, std::int64_t stride,
+                                          std::int64_t length, std::int64_t count,
+                                          bool ascending) const {
+  return places(start, stride, length, std::min(count, length), ascending, true);
+}
+
+std::vector<std::int64_t> SortKeys::places(std::int64_t start, std::int64_t stride,
+                                           std::int64_t length, std::int64_t count, bool ascending,
+                                           bool select) const {
+  return integers_.empty()
+             ? places_in_order(reals_.data() + start, stride, length, count, ascending, select)
+             : places_in_order(integers_.data() + start, stride, length, count, ascending, select);
 }
 
 std::vector<std::int64_t> SortKeys::integers() && {

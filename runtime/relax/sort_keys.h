@@ -22,6 +22,10 @@ class SortKeys {
   std::vector<std::int64_t> order(std::int64_t start, std::int64_t stride, std::int64_t length,
                                   bool ascending) const;
 
+  // The first `count` of these, in time that grows little with their number.
+  std::vector<std::int64_t> first(std::int64_t start, std::int64_t stride, std::int64_t length,
+                                  std::int64_t count, bool ascending) const;
+
   // All as integers: zeros alike, and NaN the largest, alike too.
   std::vector<std::int64_t> integers() &&;
 
@@ -29,6 +33,9 @@ class SortKeys {
   bool is_nan(std::int64_t element) const;
 
  private:
+  std::vector<std::int64_t> places(std::int64_t start, std::int64_t stride, std::int64_t length,
+                                   std::int64_t count, bool ascending, bool select) const;
+
   std::vector<double> reals_;
   std::vector<std::int64_t> integers_;  // where the others are none
 };

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "runtime/relax/ffi_abi.h"
@@ -27,6 +29,44 @@ TEST(SortKeysTest, OrdersPartsOfATensor) {
   EXPECT_TRUE(has_elements(keys.order(0, 2, 3, true), {1, 0, 2}));
   EXPECT_TRUE(has_elements(keys.order(0, 2, 3, false), {2, 0, 1}));
   EXPECT_TRUE(has_elements(keys.order(1, 2, 3, false), {0, 1, 2}));
+}
+
+TEST(SortKeysTest, TakesTheFirstOfAnOrder) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < 600; ++i) numbers.push_back(i * i * 7919 % 23 - 11);  // many alike
+  const std::vector<double> same(numbers.begin(), numbers.end());
+  const SortKeys integers = keys_of(numbers, {kDLInt, 64, 1});
+  const SortKeys reals = keys_of(same, {kDLFloat, 64, 1});
+  const auto number = [&](std::int64_t place) {
+    return numbers[1 + 2 * static_cast<std::size_t>(place)];
+  };
+  for (const bool ascending : {true, false}) {
+    std::vector<std::int64_t> expected(300);
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(), [&](std::int64_t a, std::int64_t b) {
+      return ascending ? number(a) < number(b) : number(b) < number(a);
+    });
+    EXPECT_EQ(integers.order(1, 2, 300, ascending), expected);
+    for (const std::int64_t count : {1, 2, 40, 300, 900}) {
+      const std::vector<std::int64_t> first(expected.begin(),
+                                            expected.begin() + std::min<std::int64_t>(count, 300));
+      EXPECT_EQ(integers.first(1, 2, 300, count, ascending), first) << count;
+      EXPECT_EQ(reals.first(1, 2, 300, count, ascending), first) << count;
+    }
+  }
+}
+
+// What TVM 0.27 answers.
+TEST(SortKeysTest, LeavesNanWhereTvmDoes) {
+  const float nan = std::nanf("");
+  const SortKeys keys = keys_of<float>(
+      {nan, 1, 2, nan, -1, 3, nan, 1, 2, nan, 4, 0, nan, 9, nan, nan, nan, nan, nan, nan, nan},
+      {kDLFloat, 32, 1});
+  EXPECT_TRUE(has_elements(keys.first(0, 1, 7, 3, true), {0, 4, 1}));
+  EXPECT_TRUE(has_elements(keys.first(7, 1, 7, 3, true), {2, 0, 1}));
+  EXPECT_TRUE(has_elements(keys.first(14, 1, 7, 3, true), {2, 1, 0}));
+  EXPECT_TRUE(has_elements(keys.order(0, 1, 7, true), {0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(has_elements(keys.order(7, 1, 7, true), {0, 1, 2, 4, 3, 5, 6}));
 }
 
 TEST(SortKeysTest, IntegersKeepTheOrderOfNumbers) {
