@@ -272,7 +272,7 @@ std::shared_ptr<const RelaxExecutable> read_relax(const ElfFile& elf,
                                                   const std::shared_ptr<const MappedFile>& file) {
   auto executable = relax_executable_of(elf, file->bytes());
   if (!executable) return nullptr;
-  check_called_names(elf, file->bytes());
+  check_called_names(*executable, elf, file->bytes());
   executable->file = file;
   return std::make_shared<const RelaxExecutable>(std::move(*executable));
 }

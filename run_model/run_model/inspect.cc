@@ -32,7 +32,9 @@ void note_problem(std::vector<std::string>& problems, Check check) {
   try {
     check();
   } catch (const Error& error) {
-    problems.emplace_back(error.what());
+    if (std::ranges::find(problems, error.what()) == problems.end()) {
+      problems.emplace_back(error.what());
+    }
   }
 }
 
@@ -147,13 +149,6 @@ GraphFacts graph_facts(const Graph& graph, const std::vector<Param>& params,
   return facts;
 }
 
-std::optional<RelaxDescription> describe_relax(const ElfFile& elf, const MappedFile& file,
-                                               const std::string& function) {
-  const auto executable = relax_executable_of(elf, file.bytes());
-  if (!executable) return std::nullopt;
-  return describe_function(*executable, function, elf, file.path());
-}
-
 // Dimensions that may be any number are -1, as in metadata.json.
 void show_symbols(std::vector<TensorInfo>& shown, const std::vector<RelaxInput>& inputs) {
   // What nothing is known of is among the parameters that are kept apart.
@@ -231,12 +226,18 @@ Inspection inspect(const Settings& settings) {
   const std::optional<EmbeddedGraph>& embedded = blob.graph;
   inspection.library.single_file = embedded.has_value();
   Contents contents = read_contents(files, embedded);
+  std::optional<RelaxExecutable> executable;
   std::optional<RelaxDescription> relax;
   if (!contents.graph) {
-    note_problem(problems, [&] { relax = describe_relax(elf, *file, settings.function); });
+    note_problem(problems, [&] { executable = relax_executable_of(elf, file->bytes()); });
+  }
+  if (executable) {
+    note_problem(problems, [&] { check_called_names(*executable, elf, file->bytes()); });
+    note_problem(problems, [&] {
+      relax = describe_function(*executable, settings.function, elf, files.library);
+    });
   }
   if (relax) {
-    note_problem(problems, [&] { check_called_names(elf, file->bytes()); });
     inspection.library.single_file = true;
     inspection.library.callable = std::move(relax->functions);
     if (relax->machine_code) {

@@ -422,8 +422,10 @@ struct LeftOut {
 
 // Of the functions that TVM 0.27 registers. The first that fits.
 constexpr LeftOut kLeftOut[] = {
-    {"vm.builtin.paged_attention", "paged caches are for language models on servers"},
-    {"vm.builtin.attention_kv_cache", "it is of paged caches, which are for servers"},
+    {"vm.builtin.paged_attention",
+     "paged caches are for language models on servers; those of nn.KVCache are run"},
+    {"vm.builtin.attention_kv_cache",
+     "it is of paged caches, which are for servers; those of nn.KVCache are run"},
     {"vm.builtin.kv_state", "paged caches are for language models on servers"},
     {"vm.builtin.kv_cache_disagg", "paged caches are for language models on servers"},
     {"vm.builtin.distributed", "it is for several GPUs"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -76,9 +77,15 @@ std::vector<std::string> called_names(const ElfFile& elf, std::span<const std::b
   return names;
 }
 
-void check_called_names(const ElfFile& elf, std::span<const std::byte> file) {
+void check_called_names(const RelaxExecutable& executable, const ElfFile& elf,
+                        std::span<const std::byte> file) {
   const std::string prefix = library_kind(elf) == LibraryKind::kTvm022 ? kFfiPrefix : "";
-  for (const std::string& name : called_names(elf, file)) {
+  std::vector<std::string> names;
+  for (const RelaxFunction& function : executable.functions) {
+    if (function.kind == RelaxFunctionKind::kPacked) names.push_back(function.name);
+  }
+  std::ranges::move(called_names(elf, file), std::back_inserter(names));
+  for (const std::string& name : names) {
     if (elf.find(prefix + name) != nullptr || find_runtime_function(name) != nullptr ||
         find_builtin(name) != nullptr) {
       continue;

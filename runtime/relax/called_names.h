@@ -1,5 +1,6 @@
-// What compiled code looks up by name when it runs, known before: the virtual machine's functions
-// that are called by functions compiled as a whole (TVM's exec_mode="compiled") and by kernels.
+// What is looked up by name when a model runs, known before: the functions of an executable that
+// are none of its own, and those of the virtual machine that are called by functions compiled as a
+// whole (TVM's exec_mode="compiled") and by kernels.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "runtime/elf/file.h"
+#include "runtime/relax/executable.h"
 
 namespace run_model {
 
@@ -18,7 +20,9 @@ namespace run_model {
 // told from other texts, and are refused when they are called.
 std::vector<std::string> called_names(const ElfFile& elf, std::span<const std::byte> file);
 
-// Throws Error(kIncompatible) for the first of them that neither the library nor run_model has.
-void check_called_names(const ElfFile& elf, std::span<const std::byte> file);
+// Throws Error(kIncompatible) for the first of what `executable` lists and of these that neither
+// the library nor run_model has.
+void check_called_names(const RelaxExecutable& executable, const ElfFile& elf,
+                        std::span<const std::byte> file);
 
 }  // namespace run_model

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/mapped_file.h"
+#include "runtime/elf/file.h"
+#include "runtime/relax/called_names.h"
 #include "runtime/relax/library_blob.h"
 #include "tests/runtime/relax/test_executable.h"
 #include "tests/throws_error.h"
@@ -138,6 +141,22 @@ TEST(RelaxLibraryBlobTest, FindsTheExecutableAmongTheModules) {
     EXPECT_EQ(found->base, 100 + blob.size() - executable.size());
   }
   EXPECT_FALSE(parse_blob(library_blob("", "const_loader")));
+}
+
+TEST(RelaxCalledNamesTest, TellsAFunctionThatIsLeftOutWhoeverCallsIt) {
+  const auto file = MappedFile::open(EXECUTOR_MODEL, "library");
+  const ElfFile elf = ElfFile::parse(file->bytes(), "library 'model.so'");
+  RelaxExecutable executable;
+  for (const char* name : {"vm.builtin.reshape", "tvm.contrib.sort.topk", "relax.run.unique"}) {
+    executable.functions.emplace_back().name = name;
+  }
+  executable.functions.emplace_back().name = "main";
+  executable.functions.back().kind = RelaxFunctionKind::kBytecode;
+  check_called_names(executable, elf, file->bytes());
+  executable.functions.emplace_back().name = "vm.builtin.rnn_state_get";
+  EXPECT_TRUE(throws_error([&] { check_called_names(executable, elf, file->bytes()); },
+                           ErrorKind::kIncompatible,
+                           {"'model.so'", "'vm.builtin.rnn_state_get'", "language models"}));
 }
 
 TEST(RelaxLibraryBlobTest, ReadsTheFormOf021) {
