@@ -37,9 +37,10 @@ RawPicture decode_png(Bytes file, const std::string& what);
 // frames of Motion JPEG, are those of ITU-T T.81's annex K.3.
 //
 // Refuses what libjpeg-turbo gives an error or a warning for (restart markers out of order …; bytes
-// between segments of the header are passed over), colour components without data, and more scans
-// than any encoder writes. What lies after the end marker is not looked at. JPEG has no checksums:
-// a damaged byte that leaves all codes valid cannot be found.
+// between segments of the header, zeros before the end marker and warnings that concern no pixel
+// are passed over), colour components without data, and more scans than any encoder writes. What
+// lies after the end marker is not looked at. JPEG has no checksums: a damaged byte that leaves all
+// codes valid cannot be found.
 RawPicture decode_jpeg(Bytes file, const std::string& what);
 
 // Netpbm's P1 to P6 (PBM, PGM, PPM; plain and raw). Read here and not by stb_image, which knows
@@ -55,8 +56,9 @@ RawPicture decode_bmp(Bytes file, const std::string& what);
 
 // The first frame, as Pillow's convert("RGB") gives it. stb_image decodes a copy of the file in
 // which nothing is transparent, so that transparent pixels have the colour of their palette entry.
-// Around a frame smaller than the picture lies the transparent colour, or the first of the palette.
-// Refuses compressed data with fewer pixels than the frame, which stb_image would leave out.
+// Around a frame smaller than the picture lies the transparent colour, or the first of the palette;
+// a frame that reaches beyond the picture enlarges it. Refuses compressed data with fewer pixels
+// than the frame, which stb_image would leave out.
 RawPicture decode_gif(Bytes file, const std::string& what);
 
 // The merged picture of a Photoshop file. stb_image decodes a copy that has the first three

@@ -12,15 +12,18 @@ namespace {
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
 
-// Bytes of one value of a TIFF field type that may hold the orientation; 0 for other types.
+// Bytes of one value of a TIFF field type that may hold the orientation; 0 for other types, among
+// them BYTE, whose values are no numbers for Pillow.
 std::size_t integer_size(std::uint64_t type) {
   switch (type) {
-    case 1:
-      return 1;  // BYTE
-    case 3:
-      return 2;  // SHORT, the type that the standard asks for
-    case 4:
-      return 4;  // LONG
+    case 6:
+      return 1;  // SBYTE
+    case 3:      // SHORT, the type that the standard asks for
+    case 8:      // SSHORT
+      return 2;
+    case 4:  // LONG
+    case 9:  // SLONG
+      return 4;
     default:
       return 0;
   }

@@ -16,6 +16,7 @@ constexpr int kImageDescriptor = 0x2C;
 constexpr int kGraphicControlBytes = 4;
 constexpr std::uint8_t kTransparentFlag = 1;
 constexpr int kLongestCode = 12;
+constexpr std::size_t kSizeAt = 6;  // of the picture in the file: width and height, 16 bits each
 
 [[noreturn]] void damaged_gif(const std::string& what, const std::string& found) {
   throw Error(ErrorKind::kImage, what + ": the GIF picture is damaged: " + found,
@@ -82,10 +83,22 @@ std::int64_t count_pixels(Bytes data, int root_bits, std::int64_t wanted) {
 }
 
 struct Frame {
-  std::vector<std::uint8_t> file;  // without transparency
+  std::vector<std::uint8_t> file;  // without transparency, and the frame lies within the picture
   Region region;
   std::array<std::uint8_t, kImageChannels> around{};
 };
+
+// The picture as large as its frame asks for.
+void enlarge(Frame& frame) {
+  const std::array ends = {frame.region.x + frame.region.width,
+                           frame.region.y + frame.region.height};
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    std::uint8_t* const at = &frame.file[kSizeAt + 2 * i];
+    const int side = std::min(std::max(at[0] | at[1] << 8, ends[i]), kMaxImageSide);
+    at[0] = static_cast<std::uint8_t>(side & 0xFF);
+    at[1] = static_cast<std::uint8_t>(side >> 8);
+  }
+}
 
 Frame read_first_frame(Bytes file, const std::string& what) {
   ByteReader reader = picture_reader(file, what, std::endian::little);
@@ -118,6 +131,7 @@ Frame read_first_frame(Bytes file, const std::string& what) {
   frame.region.y = reader.u16();
   frame.region.width = reader.u16();
   frame.region.height = reader.u16();
+  enlarge(frame);
   if (const Bytes local = color_table(reader, reader.u8()); !local.empty()) {
     palette = local;
   }

@@ -66,6 +66,19 @@ Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->cli
          decoder_of(reinterpret_cast<j_common_ptr>(info)).file_size);
 }
 
+// Warnings that leave no pixel in doubt: numbers that a sequential scan does not use, as phones
+// write them, the version of JFIF, and zeros that fill the file up before its end.
+bool harmless(const Decoder& decoder) {
+  const int code = decoder.errors.msg_code;
+  if (code != JWRN_EXTRANEOUS_DATA) {
+    return code == JWRN_NOT_SEQUENTIAL || code == JWRN_JFIF_MAJOR;
+  }
+  const int passed_over = decoder.errors.msg_parm.i[0];
+  const JOCTET* const end = decoder.source.next_input_byte;
+  return decoder.errors.msg_parm.i[1] == JPEG_EOI && end - decoder.file >= passed_over &&
+         std::all_of(end - passed_over, end, [](JOCTET byte) { return byte == 0; });
+}
+
 // libjpeg tells of warnings (level -1) and of what it does. It passes over restart markers between
 // two scans in silence, where they are the end of a scan that has more of them than blocks to fill.
 void on_message(j_common_ptr info, int level) {
@@ -84,7 +97,9 @@ void on_message(j_common_ptr info, int level) {
       decoder_of(info).passed_over = true;
       return;
     }
-    escape(info);
+    if (!harmless(decoder_of(info))) {
+      escape(info);
+    }
   }
 }
 

@@ -24,7 +24,7 @@ std::vector<std::uint8_t> tiff(bool little, std::uint16_t type, std::uint32_t co
   put(0x0112, 2);
   put(type, 2);
   put(count, 4);
-  const int size = type == 3 ? 2 : type == 1 ? 1 : 4;
+  const int size = type == 3 || type == 8 ? 2 : type == 1 || type == 6 ? 1 : 4;
   put(value, size);
   put(0, 4 - size);
   put(0, 4);
@@ -33,7 +33,7 @@ std::vector<std::uint8_t> tiff(bool little, std::uint16_t type, std::uint32_t co
 
 TEST(Exif, ReadsBothByteOrdersAndAllIntegerTypes) {
   for (const bool little : {true, false}) {
-    for (const std::uint16_t type : {1, 3, 4}) {
+    for (const std::uint16_t type : {3, 4, 6, 8, 9}) {
       for (std::uint32_t value = 1; value <= 8; ++value) {
         EXPECT_EQ(orientation_of(tiff(little, type, 1, value)), static_cast<int>(value)) << type;
       }
@@ -44,6 +44,7 @@ TEST(Exif, ReadsBothByteOrdersAndAllIntegerTypes) {
 TEST(Exif, OtherValuesAreNormal) {
   EXPECT_EQ(orientation_of(tiff(true, 3, 1, 0)), 1);
   EXPECT_EQ(orientation_of(tiff(true, 3, 1, 9)), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 1, 1, 6)), 1);  // bytes, which are no number for Pillow
   EXPECT_EQ(orientation_of(tiff(true, 2, 1, 6)), 1);
   EXPECT_EQ(orientation_of(tiff(true, 3, 2, 6)), 1);
   EXPECT_EQ(orientation_of({}), 1);

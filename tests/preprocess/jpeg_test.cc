@@ -122,6 +122,12 @@ TEST(Jpeg, AWarningIsAnError) {
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(second_scan), stray.begin(), stray.end());
   EXPECT_THAT(jpeg_refusal(file),
               HasSubstr("Corrupt JPEG data: 3 extraneous bytes before marker 0xda"));
+  // Zeros are padding, and what else is left over shows that the codes are not those written.
+  File left_over = picture("444.jpg");
+  left_over.insert(left_over.end() - 2, 40, 0);
+  EXPECT_EQ(jpeg_refusal(left_over), "");
+  left_over[left_over.size() - 5] = 1;
+  EXPECT_THAT(jpeg_refusal(left_over), HasSubstr("extraneous bytes before marker 0xd9"));
 }
 
 // A damaged length makes what follows a segment no segment: other readers pass over it.
