@@ -49,7 +49,6 @@ enum class RequestCode : std::int32_t {
 
 // Type codes beyond those of <run_model/packed_function.h>.
 inline constexpr std::int32_t kTypeObjectRValueReference = 14;
-inline constexpr std::int32_t kTypeBool = 15;  // from TVM 0.18 on
 
 // TVM's type index of objects that live on the other side (RPCObjectRef), up to 0.20.
 inline constexpr std::uint32_t kRemoteObjectIndex = 9;

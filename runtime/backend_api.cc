@@ -13,6 +13,7 @@
 #include "runtime/float16.h"
 #include "runtime/model_library.h"
 #include "runtime/relax/ffi_api.h"
+#include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
 namespace {
@@ -106,7 +107,7 @@ int run_loop(ParallelLoop& loop, int num_task) {
 
 // A hint for the functions of TVM's registry that compiled models are known to call.
 std::string missing_function_hint(const std::string& name) {
-  if (name.starts_with("tvm.contrib.sort") || name.starts_with("tvm.contrib.thrust")) {
+  if (name.starts_with("tvm.contrib.thrust")) {
     return "sorting operators (sort, argsort, topk) of the model have to be left to the caller";
   }
   if (name.starts_with("tvm.contrib.")) {
@@ -196,12 +197,13 @@ int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function) {
       *function = model->function_object(name);
       return 0;
     }
-    const PackedFunction found = library.find(name);
+    PackedFunction found = library.find(name);
     DeviceFunctions* device = model != nullptr ? model->device_functions() : nullptr;
     if (found == nullptr && device != nullptr) {
       *function = device->find(name);
       if (*function != nullptr) return 0;
     }
+    if (found == nullptr) found = find_packed_runtime_function(name);
     if (found == nullptr) {
       return fail("the model calls the function " + in_quotes(name) +
                   ", which is part of TVM's own runtime and not of run_model; " +

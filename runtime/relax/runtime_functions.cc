@@ -27,9 +27,13 @@ class RuntimeCall {
 
   const DLTensor& tensor(std::size_t index) const {
     const FfiAny& value = at(index);
-    if (value.type == kFfiTensorPointer) return *static_cast<const DLTensor*>(value.pointer);
-    if (const FfiTensorObject* object = as_tensor(value)) return object->tensor;
-    fail("argument " + std::to_string(index) + " is no tensor");
+    const FfiTensorObject* object = as_tensor(value);
+    const DLTensor* tensor = object != nullptr ? &object->tensor : nullptr;
+    if (value.type == kFfiTensorPointer) tensor = static_cast<const DLTensor*>(value.pointer);
+    if (tensor == nullptr || tensor->device.device_type != kDLCPU) {
+      fail("argument " + std::to_string(index) + " is no tensor in the host's memory");
+    }
+    return *tensor;
   }
 
   std::int64_t integer(std::size_t index) const {
@@ -253,24 +257,67 @@ int run_guarded(void* /*self*/, const FfiAny* args, std::int32_t count, FfiAny* 
   }
 }
 
+// A value of releases up to 0.20 as later ones have it; nothing for what no runtime function takes.
+FfiAny as_ffi(const PackedValue& value, int code) {
+  FfiAny any;
+  if (code == kTypeInt || code == kTypeUInt || code == kTypeBool) {
+    any.type = kFfiInt;
+    any.integer = value.v_int64;
+  } else if (code == kTypeTensorHandle || code == kTypeNDArrayHandle) {
+    any.type = kFfiTensorPointer;
+    any.pointer = value.v_handle;
+  } else if (code == kTypeString) {
+    any.type = kFfiRawText;
+    any.pointer = value.v_handle;
+  }
+  return any;
+}
+
+template <void (*function)(const RuntimeCall&)>
+int run_packed(PackedValue* args, int* type_codes, int count, PackedValue* /*result*/,
+               int* result_type_code, void* /*resource*/) {
+  try {
+    *result_type_code = kTypeNull;
+    std::vector<FfiAny> values;
+    for (int i = 0; i < count; ++i) values.push_back(as_ffi(args[i], type_codes[i]));
+    function(RuntimeCall("a sorting function", values.data(), count));
+    return 0;
+  } catch (...) {
+    set_last_packed_exception();
+    return -1;
+  }
+}
+
 struct RuntimeFunction {
   std::string_view name;
   FfiFunction function;
+  PackedFunction packed;
 };
 
+template <void (*function)(const RuntimeCall&)>
+constexpr RuntimeFunction named(std::string_view name) {
+  return {name, run_guarded<function>, run_packed<function>};
+}
+
 constexpr RuntimeFunction kRuntimeFunctions[] = {
-    {"tvm.contrib.sort.sort", run_guarded<sort>},
-    {"tvm.contrib.sort.argsort", run_guarded<argsort>},
-    {"tvm.contrib.sort.argsort_nms", run_guarded<argsort_first>},
-    {"tvm.contrib.sort.topk", run_guarded<topk>},
+    named<sort>("tvm.contrib.sort.sort"),
+    named<argsort>("tvm.contrib.sort.argsort"),
+    named<argsort_first>("tvm.contrib.sort.argsort_nms"),
+    named<topk>("tvm.contrib.sort.topk"),
 };
+
+RuntimeFunction find_function(std::string_view name) {
+  const auto found = std::find_if(std::begin(kRuntimeFunctions), std::end(kRuntimeFunctions),
+                                  [&](const RuntimeFunction& f) { return f.name == name; });
+  return found == std::end(kRuntimeFunctions) ? RuntimeFunction{} : *found;
+}
 
 }  // namespace
 
-FfiFunction find_runtime_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kRuntimeFunctions), std::end(kRuntimeFunctions),
-                                  [&](const RuntimeFunction& f) { return f.name == name; });
-  return found == std::end(kRuntimeFunctions) ? nullptr : found->function;
+FfiFunction find_runtime_function(std::string_view name) { return find_function(name).function; }
+
+PackedFunction find_packed_runtime_function(std::string_view name) {
+  return find_function(name).packed;
 }
 
 }  // namespace run_model

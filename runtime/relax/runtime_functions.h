@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <run_model/error.h>
+#include <run_model/packed_function.h>
 #include "runtime/model_library.h"
 #include "runtime/relax/values.h"
 
@@ -13,6 +14,9 @@ namespace run_model {
 
 // Null for a name that is none of them.
 FfiFunction find_runtime_function(std::string_view name);
+
+// The same function for code of TVM up to 0.20.
+PackedFunction find_packed_runtime_function(std::string_view name);
 
 // A function object of the library's compiled function `name`, else of a runtime function, else of
 // one of the virtual machine. Throws Error(kIncompatible) where there is none.

@@ -47,6 +47,7 @@ inline constexpr std::array kNetworkNames = {
     "shufflenet_v2",
     "single_file",
     "single_file_without_params",
+    "sorting",
     "split_and_concatenate",
     "storage_reused_over_a_chain",
     "target_c",

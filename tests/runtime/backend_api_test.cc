@@ -17,6 +17,7 @@
 #include "runtime/call_context.h"
 #include "runtime/contention.h"
 #include "runtime/float16.h"
+#include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
 namespace {
@@ -175,10 +176,45 @@ TEST(BackendApiTest, FunctionsOfTvmsRuntimeAreNamed) {
       last_packed_error(),
       "the model calls the function 'tvm.contrib.cblas.matmul', which is part of TVM's own runtime "
       "and not of run_model; compile without -libs=… in the target");
-  EXPECT_EQ(call("fused_call_by_name", {pointer("tvm.contrib.sort.topk"), integer(0)}), -1);
+  EXPECT_EQ(call("fused_call_by_name", {pointer("tvm.contrib.thrust.sort"), integer(0)}), -1);
   EXPECT_NE(last_packed_error().find("sorting operators"), std::string::npos);
   void* function = nullptr;
   EXPECT_EQ(TVMBackendGetFuncFromEnv(nullptr, "f", &function), -1);
+}
+
+// As tvm.contrib.sort.topk of TVM 0.18 gave it.
+TEST(BackendApiTest, SortingFunctionsAreThere) {
+  float values[] = {0.5F, 3.0F, -1.0F, 3.0F}, best[2] = {};
+  std::int32_t places[2] = {};
+  std::int64_t size = 4, wanted = 2;
+  const DLTensor input{values, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, &size, nullptr, 0};
+  const DLTensor sorted{best, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, &wanted, nullptr, 0};
+  const DLTensor indices{places, {kDLCPU, 0}, 1, {kDLInt, 32, 1}, &wanted, nullptr, 0};
+  const PackedFunction topk = find_packed_runtime_function("tvm.contrib.sort.topk");
+  ASSERT_NE(topk, nullptr);
+  std::vector<PackedValue> arguments = {pointer(&input), pointer(&sorted), pointer(&indices),
+                                        integer(2),      integer(-1),      pointer("both"),
+                                        integer(0)};
+  std::vector<int> codes = {kTypeTensorHandle, kTypeTensorHandle, kTypeTensorHandle, kTypeInt,
+                            kTypeInt,          kTypeString,       kTypeBool};
+  PackedValue result{};
+  int code = kTypeInt;
+  const auto call = [&] {
+    return topk(arguments.data(), codes.data(), static_cast<int>(codes.size()), &result, &code,
+                nullptr);
+  };
+  ASSERT_EQ(call(), 0) << last_packed_error();
+  EXPECT_EQ(code, kTypeNull);
+  EXPECT_EQ((std::vector{best[0], best[1]}), (std::vector{3.0F, 3.0F}));
+  EXPECT_EQ((std::vector{places[0], places[1]}), (std::vector{1, 3}));
+  for (const int wrong : {kTypeFloat, kTypeNull}) {
+    codes[0] = wrong;
+    EXPECT_EQ(call(), -1);
+    EXPECT_NE(last_packed_error().find("argument 0 is no tensor"), std::string::npos);
+  }
+  Caller by_name("slots.so");
+  EXPECT_EQ(by_name("fused_call_by_name", {pointer("tvm.contrib.sort.argsort")}), -1);
+  EXPECT_NE(last_packed_error().find("an argument is missing"), std::string::npos);
 }
 
 TEST(BackendApiTest, LibraryThatRefersToFunctionsByName) {

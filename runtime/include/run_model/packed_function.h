@@ -33,6 +33,7 @@ enum TypeCode : int {
   kTypeString = 11,
   kTypeBytes = 12,
   kTypeNDArrayHandle = 13,
+  kTypeBool = 15,  // in v_int64; since TVM 0.18
 };
 
 // Returns 0 on success; otherwise the reason is what last_packed_error() gives on this thread.

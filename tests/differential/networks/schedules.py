@@ -82,11 +82,37 @@ def large_workspaces(rng: np.random.Generator) -> Network:
 
 
 @network
+def sorting(rng: np.random.Generator) -> Network:
+    """Sorting is not compiled: the code calls functions of the runtime."""
+    data, boxes = zeros(3, 8), zeros(1, 12, 6)
+    x = variable("x", data)
+    counts, valid, indices = relay.vision.get_valid_counts(
+        variable("boxes", boxes), relay.const(0.0), id_index=0, score_index=1)
+    kept = relay.vision.non_max_suppression(
+        relay.nn.relu(valid), counts, indices, relay.const(-1), relay.const(0.5),
+        return_indices=False, top_k=5)
+    both = relay.topk(x, 3, axis=0, ret_type="both", is_ascend=True, dtype="int64")
+    return expression_network(
+        [both[0], both[1], relay.topk(x, 2, ret_type="values"),
+         relay.topk(x, 0, ret_type="indices"), relay.argsort(x, axis=1, is_ascend=False),
+         relay.sort(x, axis=0), kept], {"x": data, "boxes": boxes})
+
+
+@network
 def calls_registered_function(rng: np.random.Generator) -> Network:
-    """Sorting is not compiled: the code calls a function that TVM's own library registers."""
-    data = zeros(3, 8)
-    return expression_network(relay.argsort(variable("x", data), axis=1), {"x": data},
-                              refused="tvm.contrib.sort.argsort")
+    """The code calls a function that a program registered with TVM's library."""
+
+    def build() -> Built:
+        @tvm.register_func("registered.doubled", override=True)
+        def doubled(x: tvm.nd.NDArray, y: tvm.nd.NDArray) -> None:
+            y.copyfrom(2 * x.numpy())
+
+        x = te.placeholder((3, 8), name="x")
+        y = te.extern((3, 8), [x], lambda given, made: tvm.tir.call_packed(
+            "registered.doubled", given[0], made[0]), name="y")
+        return _single_function(te.create_schedule(y.op), [x, y], [3, 8])
+
+    return Network(None, {"x": zeros(3, 8)}, build=build, refused="registered.doubled")
 
 
 def _single_function(schedule: te.Schedule, arguments: list, shape: list[int],
