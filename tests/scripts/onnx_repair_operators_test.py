@@ -128,10 +128,23 @@ def test_places_of_maxima():
 @pytest.mark.parametrize("attrs", [
     {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
     {"strides": [2, 3], "output_shape": [10, 12]}, {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
-    {"dilations": [2, 2]}, {"strides": [3, 3], "pads": [0, 1, 2, 0], "group": 2}])
-def test_transposed_convolutions(attrs):
-    matches("ConvTranspose", [noise(1, 4, 5, 4), noise(4, 3, 3, 3), noise(3 * attrs.get(
-        "group", 1))], constants=(1, 2), **attrs)
+    {"dilations": [2, 2]}, {"strides": [3, 3], "pads": [0, 1, 2, 0], "group": 2},
+    {"strides": [2, 2], "dilations": [2, 3], "output_padding": [1, 1], "pads": [4, 0, 1, 5]}])
+@pytest.mark.parametrize("channels", [3, 5])
+def test_transposed_convolutions(attrs, channels):
+    matches("ConvTranspose", [noise(2, 4, 5, 4), noise(4, channels, 3, 3), noise(
+        channels * attrs.get("group", 1))], constants=(1, 2), **attrs)
+
+
+@pytest.mark.parametrize("channels, operator", [(1, "Conv"), (4, "Conv"), (5, "ConvTranspose")])
+@pytest.mark.parametrize("size, attrs", [
+    (16, {"strides": [8]}), (3, {"strides": [4], "pads": [1, 2], "output_padding": [3]}),
+    (5, {"strides": [2], "output_shape": [27]})])
+def test_transposed_convolutions_to_few_channels(channels, operator, size, attrs):
+    """Make all elements of a cell as channels, which a kernel has in one block."""
+    made = matches("ConvTranspose", [noise(1, 6, 9), noise(6, channels, size)], constants=(1,),
+                   **attrs)
+    assert operator in {node.op_type for node in made.graph.node}
 
 
 def test_transposed_convolutions_in_groups_along_three_axes():

@@ -74,6 +74,10 @@ def _check_rank(x: Value) -> None:
         raise Refused(f"it convolves over {x.rank - 2} axes, and 1 to 3 are possible")
 
 
+_FEW_CHANNELS = 4
+"""Made by a transposed convolution: kernels make channels in blocks of up to 16."""
+
+
 @rule("ConvTranspose")
 def conv_transpose(walk: Walk, node: Node) -> Value:
     """As one without dilation, whose result is cropped, or padded where pads are below 0."""
@@ -85,6 +89,9 @@ def conv_transpose(walk: Walk, node: Node) -> Value:
     weight = _spread(weight, node.attrs.get("dilations") or [1] * n, walk)
     kernel = list(weight.shape[2:])
     before, after = _cropped(node, x.shape[2:], strides, kernel)
+    if (n < 3 and weight.array is not None and weight.shape[1] <= _FEW_CHANNELS
+            and max(strides) > 1 and node.attrs.get("group", 1) == 1 and not walk.is_open):
+        return _of_cells(walk, x, weight.array, bias, strides, before, after)
     pads = [max(b, 0) for b in before] + [max(a, 0) for a in after]
     group = node.attrs.get("group", 1)
     # TVM has no groups along three axes.
@@ -99,6 +106,40 @@ def conv_transpose(walk: Walk, node: Node) -> Value:
                                for i, (b, a) in enumerate(zip(before, after))})
     return made if bias is None else graph.op("Add", made, reshaped(
         walk, bias, (1, bias.size, *[1] * n)))
+
+
+def _of_cells(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, strides: list[int],
+              before: list[int], after: list[int]) -> Value:
+    """A transposed convolution as one that makes all elements of a cell, as large as the strides,
+    as channels, which are then put side by side.  Element o of the whole result is place o % stride
+    of cell o // stride.  before, after: what is not wanted of it; below 0: more is wanted."""
+    graph = walk.graph
+    n, made, kernel = len(strides), weight.shape[1], weight.shape[2:]
+    taps = [-(-k // s) for k, s in zip(kernel, strides)]
+    weight = np.pad(weight, [(0, 0), (0, 0), *((0, t * s - k) for t, s, k in zip(
+        taps, strides, kernel))])
+    weight = weight.reshape(-1, made, *(e for pair in zip(taps, strides) for e in pair))
+    # [place along each axis][output][input][tap along each axis]
+    weight = np.flip(weight, range(2, 2 + 2 * n, 2)).transpose(
+        *range(3, 3 + 2 * n, 2), 1, 0, *range(2, 2 + 2 * n, 2))
+    first = [b // s for b, s in zip(before, strides)]
+    wanted = [(e - 1) * s + k - b - a
+              for e, s, k, b, a in zip(x.shape[2:], strides, kernel, before, after)]
+    cells = [-(-(b + w) // s) - f for b, w, s, f in zip(before, wanted, strides, first)]
+    # From the first cell on those that see the input, and beyond them such of the bias alone.
+    pads = [t - 1 - f for t, f in zip(taps, first)]
+    pads += [c + f - e for c, f, e in zip(cells, first, x.shape[2:])]
+    x = padded(walk, x, {i + 2: (min(pads[i], 0), min(pads[n + i], 0)) for i in range(n)})
+    if bias is not None:
+        bias = concatenated(walk, [bias] * int(np.prod(strides)), 0)
+    y = graph.op("Conv", x, graph.constant(weight.reshape(-1, x.shape[1], *taps)), bias,
+                 kernel_shape=taps, strides=[1] * n, dilations=[1] * n,
+                 pads=[max(p, 0) for p in pads], group=1)
+    y = reshaped(walk, y, (x.shape[0], *strides, made, *cells))
+    y = transposed(walk, y, [0, n + 1, *(a for i in range(n) for a in (n + 2 + i, 1 + i))])
+    y = reshaped(walk, y, (x.shape[0], made, *(c * s for c, s in zip(cells, strides))))
+    return sliced(walk, y, {i + 2: range(b - f * s, b - f * s + w) for i, (b, f, s, w) in enumerate(
+        zip(before, first, strides, wanted))})
 
 
 def _spread(weight: Value, dilations: list[int], walk: Walk) -> Value:
@@ -121,19 +162,22 @@ def _cropped(node: Node, extents: tuple[int, ...], strides: list[int],
     n = len(extents)
     extra = list(node.attrs.get("output_padding") or [0] * n)
     auto = node.attrs.get("auto_pad", "NOTSET")
-    wanted = node.attrs.get("output_shape")
-    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+    given = node.attrs.get("output_shape")
+    wanted = given
+    if given is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [e * s for e, s in zip(extents, strides)]
     if wanted is None:
         pads = [0] * (2 * n) if auto == "VALID" else list(node.attrs.get("pads") or [0] * (2 * n))
         return pads[:n], [p - x for p, x in zip(pads[n:], extra)]
     before, after = [], []
     for e, s, k, x, w in zip(extents, strides, kernel, extra, list(wanted)[-n:]):
-        total = (e - 1) * s + x + k - w
-        small, large = total // 2, total - total // 2
-        b, a = (small, large) if auto == "SAME_UPPER" else (large, small)
-        before.append(b)
-        after.append(a - x)
+        whole = (e - 1) * s + k
+        total = whole + x - w
+        if given is not None:
+            # ONNX Runtime has what is wanted beyond the whole result behind it.
+            total = max(total, 0)
+        before.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+        after.append(whole - before[-1] - w)
     return before, after
 
 
