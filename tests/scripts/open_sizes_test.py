@@ -323,3 +323,14 @@ def test_a_batch_that_only_looks_open_is_one(tmp_path):
     shapes = shapes_to_try(read_model(path), {})
     assert len(shapes) == 3
     assert all(s["x"][:2] == (1, 1) and s["x"][2] >= 5 for s in shapes)
+
+
+def test_the_sizes_that_are_given_are_among_those_taken(tmp_path):
+    """The window has nine places with its dilation, so that sides of 1 to 4 are not taken."""
+    path = save_network(tmp_path / "dilated.onnx", """
+    (float[batch,2,height,width] x) => (float[] y) {
+        y = Conv<dilations=[2,2], pads=[2,2,2,2]>(x, w)
+    }""", weights(1, w=(3, 2, 5, 5)), 18)
+    found = open_sizes(read_model(path), {"x": (2, 2, 6, 7)})
+    assert (found.least["height"], found.least["width"]) == (6, 7)
+    assert {"batch": 2, "height": 6, "width": 7} in found.tried

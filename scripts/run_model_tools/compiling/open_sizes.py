@@ -274,7 +274,7 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
     least, most = {}, {}
     for name, step in steps.items():
         smallest = min(sizes[name] for sizes in core)
-        least[name] = next((size for size in (step, 2 * step, 3 * step)
+        least[name] = next((size for size in (step, 2 * step, 3 * step, base[name])
                             if size < smallest and takes({**base, name: size})), smallest)
         low = max(sizes[name] for sizes in core)
         most[name] = _largest(lambda size, name=name: is_read(  # type: ignore[misc]
