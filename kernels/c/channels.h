@@ -10,6 +10,8 @@
  *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
  *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
  *   number of input channels (groups).
+ *   APART, if a tile has output channels of several groups: between an output and an input of
+ *   another group lie weights of -0, which no others are; see channels_multiply_apart().
  */
 #ifndef RUN_MODEL_KERNELS_CHANNELS_H_
 #define RUN_MODEL_KERNELS_CHANNELS_H_
@@ -80,5 +82,31 @@ KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors
     }
   }
 }
+
+#ifdef APART
+/* Adds one tap's products to one vector of sums as channels_multiply() does, but none of another
+ * group's inputs: a NaN or an infinity among them makes a NaN of weights of zero.  It is called
+ * where there was such a sum. */
+KERNEL vec channels_multiply_apart(vec sum, int vector, int vectors, const void* const* inputs,
+                                   tile_channels channels, long offset, int tap) {
+  const number* weights =
+      channels.weights + ((long)tap * channels.depth * vectors + vector) * LANES;
+  NO_UNROLL for (int run = channels.first_run; run < channels.end_run; run++) {
+#ifdef RUN_COUNT
+    const int count = run_count[run];
+#else
+    const int count = LANES;
+#endif
+    const number* input = (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
+    NO_UNROLL for (int k = 0; k < run_blocks[run] * count; k++) {
+      const vec weight = load(weights);
+      const vec product = splat(input[(long)(k / count) * INPUT_BLOCK + k % count]) * weight;
+      sum += chosen((ivec)weight == (ivec)splat(-0.0f), (vec){0}, product);
+      weights += vectors * LANES;
+    }
+  }
+  return sum;
+}
+#endif
 
 #endif /* RUN_MODEL_KERNELS_CHANNELS_H_ */

@@ -141,4 +141,19 @@ KERNEL void tile_end(tile_sums sums, int pixels, int vectors, number* output, lo
   }
 }
 
+KERNEL int tile_is_not_finite(tile_sums sums, int pixels, int vectors) {
+  vec zeros = {0};
+  UNROLL for (int v = 0; v < vectors; v++) {
+    UNROLL for (int p = 0; p < pixels; p++) {
+      zeros += to_floats(sums->run[p][v]) * 0.0f;
+      if (!IS_ONE_RUN) zeros += sums->total[p][v] * 0.0f;
+    }
+  }
+  return has_nan(zeros);
+}
+
+KERNEL void store_sum(number* to, vec sum, const number* residual, const float* bias) {
+  store_finished(to, sum * load(bias + SCALE_STEP), residual, bias);
+}
+
 #endif /* RUN_MODEL_KERNELS_HALF_TILE_H_ */

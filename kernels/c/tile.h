@@ -127,6 +127,20 @@ KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float* output, lon
   }
 }
 
+/* Whether a sum is a NaN or infinite. */
+KERNEL int tile_is_not_finite(tile_sums sums, int pixels, int vectors) {
+  vec zeros[4] = {{0}}; /* Four, so that one addition need not wait for the other. */
+  UNROLL for (int v = 0; v < vectors; v++) {
+    UNROLL for (int p = 0; p < pixels; p++) zeros[(p + v) % 4] += sums[p][v] * 0.0f;
+  }
+  return has_nan((zeros[0] + zeros[1]) + (zeros[2] + zeros[3]));
+}
+
+/* What tile_end() does, of one sum; `bias`: of its vector. */
+KERNEL void store_sum(float* to, vec sum, const float* residual, const float* bias) {
+  store(to, finished(sum, residual, bias));
+}
+
 /* A register tile whose last vector of output channels is half a vector: where 24 channels lie in
  * two blocks of 16 lanes, a processor that takes a vector of 16 in two steps saves a quarter of
  * them. Registers: `pixels * vectors` sums, `vectors` weights and an input. */

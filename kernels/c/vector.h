@@ -36,6 +36,7 @@ typedef int ivec __attribute__((vector_size(4 * LANES)));
  */
 #define MANY_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.999)
 #define FEW_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.7)
+#define SELDOM(condition) __builtin_expect(condition, 0)
 
 KERNEL vec load_floats(const float* from) { return *(const vec_in_memory*)from; }
 
@@ -81,6 +82,13 @@ KERNEL vec rounded(vec value) {
 /* Where a comparison holds (all bits set) a, elsewhere b. */
 KERNEL vec chosen(ivec where, vec a, vec b) {
   return (vec)((where & (ivec)a) | (~where & (ivec)b));
+}
+
+KERNEL int has_nan(vec value) {
+  const ivec is_nan = value != value;
+  int found = 0;
+  for (int i = 0; i < LANES; i++) found |= is_nan[i];
+  return found != 0;
 }
 
 #if defined(__arm__) && defined(__ARM_NEON) && LANES == 4

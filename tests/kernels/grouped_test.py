@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from pathlib import Path
+
 import numpy as np
-from layer_runner import on_every_machine
+import reference
+from layer_runner import AARCH64_HALF, Toolchain, on_every_machine, run_layers
 from random_convolutions import Case, check, choose, random_conv
 
 from run_model_tools.kernels import grouped
-from run_model_tools.kernels.isa import AVX2, Isa
+from run_model_tools.kernels.convolution import places_of
+from run_model_tools.kernels.isa import AVX2, NEON64_HALF, Isa
 
 
 def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Case]:
@@ -30,6 +36,42 @@ def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Ca
 def test_equals_the_definition(tmp_path, machine):
     cases = draw(machine.rng(), machine.isas, machine.count(4))
     check(grouped, cases, tmp_path, machine.toolchain)
+
+
+def groups_stay_apart(rng: np.random.Generator, isas: tuple[Isa, ...], folder: Path,
+                      toolchain: Toolchain, tolerance: float = 1e-4) -> None:
+    """A NaN and an infinity in one group, whose outputs share vectors with those of others; half
+    precision makes a NaN of both."""
+    cases = []
+    for isa in isas:
+        for fixed in ({"kernel": (3, 2)},
+                      {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}):
+            conv = dataclasses.replace(
+                random_conv(rng, isa.lanes, groups=3, channels=[9], outputs=21, size=(6, 20),
+                            **fixed),
+                residual=False, expression=None, low=-math.inf, high=math.inf)
+            x = rng.standard_normal(conv.input_shapes[0]).astype(isa.number)
+            _, block, lane = places_of(conv)[4]
+            x[0, block, 2, 3, lane], x[0, block, 5, 16, lane] = np.nan, np.inf
+            cases += [(conv, grouped.make(conv, isa, **parameters), x)
+                      for parameters in grouped.options(conv, isa)[::2]]
+    outputs = run_layers([(layer, [x]) for _, layer, x in cases], folder, toolchain)
+    for (conv, layer, x), output in zip(cases, outputs):
+        assert "APART" in layer.defines
+        want = reference.convolve(conv, [x.astype(np.float32)], x.shape[-1])
+        assert not np.isfinite(want).all() and np.isfinite(want[:7]).all()
+        if x.dtype == np.float16:
+            want[~np.isfinite(want)] = np.nan
+        np.testing.assert_allclose(reference.unblocked(output, 21), want, tolerance, tolerance)
+
+
+@on_every_machine
+def test_what_is_not_finite_stays_in_its_group(tmp_path, machine):
+    groups_stay_apart(machine.rng(), machine.isas, tmp_path, machine.toolchain)
+
+
+def test_what_is_not_finite_stays_in_its_group_in_half_precision(tmp_path):
+    groups_stay_apart(np.random.default_rng(6), (NEON64_HALF,), tmp_path, AARCH64_HALF, 0.02)
 
 
 def test_each_vector_reads_its_groups_only():

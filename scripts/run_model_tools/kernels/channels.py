@@ -47,18 +47,20 @@ def inputs_of_vectors(conv: Convolution, part: range, isa: Isa) -> range:
 
 def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
     """A tile reads the inputs of all groups that it has outputs of; between an output and the
-    inputs of another group, weights are zero."""
+    inputs of another group, weights are -0, which none of the convolution's is."""
     depth, per_group = conv.weight.shape[1], conv.output_channels // conv.groups
     runs: list[Run] = []
     weights: list[np.ndarray] = []
-    run_starts, weight_starts, depths = [0], [0], []
+    run_starts, weight_starts, depths, apart = [0], [0], [], False
     for part in tiles.spread():
         inputs = inputs_of_vectors(conv, part, isa)
         outputs = range(part.start * isa.lanes, min(part.stop * isa.lanes, conv.output_channels))
-        whole = np.zeros((len(outputs), len(inputs), *conv.kernel), np.float32)
+        whole = np.full((len(part) * isa.lanes, len(inputs), *conv.kernel), -0.0, np.float32)
         for row, channel in enumerate(outputs):
             first = channel // per_group * depth - inputs.start
-            whole[row, first:first + depth] = conv.weight[channel]
+            own = conv.weight[channel].astype(isa.number) + np.float32(0)
+            whole[row, first:first + depth] = own
+            apart |= depth < len(inputs)
         found, order = channel_runs(conv.input_lanes, isa.lanes, set(inputs))
         packed = packed_weights(whole, [c - inputs.start for c in order], range(len(part)),
                                 isa.lanes)
@@ -69,4 +71,4 @@ def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
         depths.append(len(order))
     return Channels(runs, np.concatenate(weights).astype(isa.number), {
         "TAPS": math.prod(conv.kernel), "TILE_RUNS": run_starts, "TILE_WEIGHTS": weight_starts[:-1],
-        "TILE_DEPTH": depths})
+        "TILE_DEPTH": depths, **({"APART": 1} if apart else {})})
