@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx_repair_operators_test import matches, one
-from onnx_repair_test import BOOL, FLOAT, INT64, check, model_of, noise, repaired
+from onnx_repair_test import BOOL, FLOAT, INT64, check, model_of, noise, operators, repaired
 
 from run_model_tools.errors import ToolError
 
@@ -18,6 +18,15 @@ def test_parameters_of_activations_skip_those_that_have_none():
         matches("GRU", [noise(4, 2, 3), noise(count, 15, 3), noise(count, 15, 5)], outputs=2,
                 hidden_size=5, direction=direction, activations=["Sigmoid", "LeakyRelu"] * count,
                 activation_alpha=[0.3, 0.6][:count])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_signs_of_numbers_that_have_none(kind):
+    model, inputs = one("Sign", [np.array([0, 1, 7, np.iinfo(kind).max], kind)])
+    made = repaired(model, inputs)
+    assert "Sign" not in operators(made)
+    (signs,) = ReferenceEvaluator(made).run(None, inputs)
+    np.testing.assert_array_equal(signs, np.array([0, 1, 1, 1], kind))
 
 
 def value(name, kind, shape=None):

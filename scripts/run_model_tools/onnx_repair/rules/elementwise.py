@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.values import COMPUTED, SIGNED, Node, Value, type_name
+from run_model_tools.onnx_repair.values import COMPUTED, SIGNED, UNSIGNED, Node, Value, type_name
 from run_model_tools.onnx_repair.walk import Walk
 
 
@@ -18,6 +18,9 @@ def unary(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     if node.op == "Relu" and not x.is_float:
         return walk.graph.op("Max", x, 0)
+    if node.op == "Sign" and x.elem_type in UNSIGNED:
+        # TVM's would compare it with -1.
+        return cast(walk, cast(walk, x, TensorProto.BOOL), x.elem_type)
     return walk.graph.op(node.op, x)
 
 
