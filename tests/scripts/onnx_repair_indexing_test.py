@@ -143,3 +143,11 @@ def test_so_many_that_are_more_than_there_are():
                      {"many": np.array([10]), "axis": np.array([1])})
     with pytest.raises(ToolError, match="10 of 9 elements along axis 1"):
         repair(model, {"x": (2, 9), "i": (1,)})
+
+
+@pytest.mark.parametrize("pads, axes", [
+    ([1, 0, 2, 0, 3, 1], None), ([-1, 2, 0, 1, -2, 0], None), ([2, 0, 0, 1], [2, 0])])
+def test_what_a_pad_writes_may_be_an_input(pads, axes):
+    arrays = [noise(3, 4, 5), np.array(pads), np.array(-2.5, np.float32)]
+    arrays += [np.array(axes)] if axes else []
+    matches("Pad", arrays, opset=18, constants=(1, 3) if axes else (1,))

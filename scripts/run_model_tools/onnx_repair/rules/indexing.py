@@ -342,20 +342,35 @@ def reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int)
 
 @rule("Pad")
 def pad(walk: Walk, node: Node) -> Value:
-    """Constant, edge and reflect are the importer's; wrap is made of slices."""
+    """Constant, edge and reflect are the importer's; wrap is made of slices.  What is written
+    may be known at run time only."""
     x = node.tensor(0)
     value: np.ndarray | None
+    filling: Value | None = None
     if node.opset < 11:
         pads = list(node.attrs.get("pads", node.attrs.get("paddings", [])))
         value = np.asarray(node.attrs.get("value", 0), x.dtype)
     else:
         pads = node.ints(1, "the pads") or []
-        value = node.constant(2, "the value")
+        given = node.get(2)
+        if given is not None and given.array is None and given.known is None:
+            filling = given
+        value = None if filling else node.constant(2, "the value")
     axes = [a % x.rank for a in node.ints(3, "the axes") or range(x.rank)]
     half = len(pads) // 2
     begin, end = dict(zip(axes, pads[:half])), dict(zip(axes, pads[half:]))
-    return padded(walk, x, {a: (begin[a], end[a]) for a in axes}, node.attrs.get(
-        "mode", "constant"), 0 if value is None else value.item())
+    widths = {a: (begin[a], end[a]) for a in axes}
+    mode = node.attrs.get("mode", "constant")
+    result = padded(walk, x, widths, mode, 0 if value is None else value.item())
+    if filling is None or mode != "constant":
+        return result
+    inside = np.ones([1] * x.rank, bool)
+    for axis, (before, after) in widths.items():
+        extent = result.shape[axis]
+        along = np.zeros([extent if i == axis else 1 for i in range(x.rank)], bool)
+        along.ravel()[max(before, 0):extent - max(after, 0)] = True
+        inside = inside & along
+    return walk.graph.op("Where", inside, result, filling)
 
 
 def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "constant",
