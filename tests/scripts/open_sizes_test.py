@@ -334,3 +334,13 @@ def test_the_sizes_that_are_given_are_among_those_taken(tmp_path):
     found = open_sizes(read_model(path), {"x": (2, 2, 6, 7)})
     assert (found.least["height"], found.least["width"]) == (6, 7)
     assert {"batch": 2, "height": 6, "width": 7} in found.tried
+
+
+def test_every_open_extent_has_other_sizes_where_it_is_compared(tmp_path):
+    path = save_network(tmp_path / "free.onnx", """
+    (float[batch,2,height,width] x) => (float[] y) {
+        y = Relu(x)
+    }""", {}, 18)
+    shapes = [s["x"] for s in shapes_to_try(read_model(path), {"x": (2, 2, 6, 8)})]
+    assert shapes[0] == (2, 2, 6, 8)
+    assert all(len({shape[axis] for shape in shapes}) == 3 for axis in (0, 2, 3))

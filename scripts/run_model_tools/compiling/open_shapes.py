@@ -93,8 +93,12 @@ def _candidates(model: OnnxModel, names: dict[str, list[str]], given: Shapes) ->
                for name, size in zip(names[item.name], given[item.name])}
     if example:
         yield _filled(model, names, {s: example.get(s, 1) for s in symbols})
+        changes = (lambda n: n + 1, lambda n: 2 * n, lambda n: max(1, n // 2))
+        # All of them first: what is wrong at other sizes of one extent is to be seen.
+        for change in changes:
+            yield _filled(model, names, {s: change(example.get(s, 1)) for s in symbols})
         for symbol in symbols:
-            for change in (lambda n: n + 1, lambda n: 2 * n, lambda n: max(1, n // 2)):
+            for change in changes:
                 yield _filled(model, names, {s: change(example.get(s, 1)) if s == symbol
                                              else example.get(s, 1) for s in symbols})
     for base in (2, 5, 1, 8, 16, 32, 64, 224):
