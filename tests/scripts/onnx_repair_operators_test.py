@@ -119,6 +119,16 @@ def test_what_rounding_up_adds_counts_for_no_mean(attrs, last, tmp_path):
     assert (by, have[0, 0, -1]) == (REPAIRED, last)
 
 
+@pytest.mark.parametrize("attrs", [
+    {"kernel_shape": [9, 9], "pads": [4] * 4}, {"kernel_shape": [1, 16], "strides": [2, 1]},
+    {"kernel_shape": [5, 4], "strides": [2, 3], "dilations": [1, 2], "pads": [2, 0, 1, 3],
+     "ceil_mode": 1}, {"kernel_shape": [6, 6], "strides": [3, 2], "auto_pad": "SAME_LOWER"}])
+def test_large_maxima_of_few_channels(attrs):
+    x = noise(2, 1, 19, 17)
+    x[1, 0, 5, 6:9] = np.inf, -np.inf, -1e30
+    matches("MaxPool", [x], **attrs)
+
+
 def test_places_of_maxima():
     for order in (0, 1):
         matches("MaxPool", [noise(2, 2, 7, 6)], outputs=2, kernel_shape=[3, 3], strides=[2, 2],

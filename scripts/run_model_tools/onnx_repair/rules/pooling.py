@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 from onnx import TensorProto
@@ -76,6 +77,12 @@ def window_of(node: Node, extents: tuple[int, ...], kernel: list[int]) -> Window
     return Window(kernel, strides, dilations, before, needed, after, list(extents), out)
 
 
+_A_BLOCK = 8
+"""Channels from which on kernels of our own pool."""
+_LARGE_WINDOW = 16
+"""Elements."""
+
+
 @rule("MaxPool")
 def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     x = node.tensor(0)
@@ -90,10 +97,12 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     if (x.is_float or is_bytes) and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
         # Bytes are whole numbers of steps of 1, of which the layers of bytes know poolings.
         grid = (walk.graph.constant(np.float32(1)), walk.graph.like(0, x))
-        floats = walk.graph.op("DequantizeLinear", x, *grid) if is_bytes else x
-        made = _trimmed(walk, walk.graph.op(
-            "MaxPool", floats, kernel_shape=window.kernel, strides=window.strides,
-            pads=window.pads, dilations=window.dilations if window.is_dilated else None), window)
+        made = walk.graph.op("DequantizeLinear", x, *grid) if is_bytes else x
+        for part in _one_after_the_other(window, x.shape[1]):
+            made = walk.graph.op(
+                "MaxPool", made, kernel_shape=part.kernel, strides=part.strides, pads=part.pads,
+                dilations=part.dilations if part.is_dilated else None)
+        made = _trimmed(walk, made, window)
         return [walk.graph.op("QuantizeLinear", made, *grid) if is_bytes else made]
     lowest = -np.inf if x.is_float else np.iinfo(x.dtype).min
     taps = _taps(walk, x, window, lowest)
@@ -101,6 +110,24 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     for tap in taps[1:]:
         result = walk.graph.op("Max", result, tap)
     return [result]
+
+
+def _one_after_the_other(window: Window, channels: int) -> list[Window]:
+    """A large maximum of few channels, which TVM makes element by element, axis by axis: the sum
+    of the kernel's extents instead of their product."""
+    if channels >= _A_BLOCK or prod(window.kernel) < _LARGE_WINDOW:
+        return [window]
+
+    def along(axis: int) -> Window:
+        def kept(values: list[int], neutral: int) -> list[int]:
+            return [v if i == axis else neutral for i, v in enumerate(values)]
+
+        return Window(kept(window.kernel, 1), kept(window.strides, 1), kept(window.dilations, 1),
+                      kept(window.before, 0), kept(window.after, 0), kept(window.padded, 0),
+                      window.extents, window.out)
+
+    return [along(axis) for axis in range(len(window.kernel)) if window.kernel[axis] > 1
+            or window.strides[axis] > 1]
 
 
 def _check_rank(x: Value) -> None:
