@@ -10,13 +10,17 @@
  *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
  *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
  *   number of input channels (groups).
- *   APART, if a tile has output channels of several groups: between an output and an input of
+ *   APART, 1 if a tile has output channels of several groups: between an output and an input of
  *   another group lie weights of -0, which no others are; see channels_multiply_apart().
  */
 #ifndef RUN_MODEL_KERNELS_CHANNELS_H_
 #define RUN_MODEL_KERNELS_CHANNELS_H_
 
 #include "tile.h"
+
+#ifndef APART
+#define APART 0
+#endif
 
 static const int run_tensor[] = RUN_TENSOR;
 static const int run_offset[] = RUN_OFFSET;
@@ -61,6 +65,21 @@ KERNEL tile_channels channels_of_tile(const number* weights, int tile, int vecto
 #endif
 }
 
+/* How many channels each of a run's blocks has. */
+KERNEL int channels_of_run(int run) {
+#ifdef RUN_COUNT
+  return run_count[run];
+#else
+  (void)run;
+  return LANES;
+#endif
+}
+
+/* Where a run begins, `offset` numbers on. */
+KERNEL const number* input_of_run(const void* const* inputs, int run, long offset) {
+  return (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
+}
+
 /* Adds one tap's products with all of the input channels to the sums of `pixels` pixels from
  * `first` on.  `offset`: of the first of these pixels in a block, in numbers. */
 KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors,
@@ -68,12 +87,8 @@ KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors
                               long pixel_stride, int tap) {
   const number* weights = channels.weights + (long)tap * channels.depth * vectors * LANES;
   NO_UNROLL for (int run = channels.first_run; run < channels.end_run; run++) {
-#ifdef RUN_COUNT
-    const int count = run_count[run];
-#else
-    const int count = LANES;
-#endif
-    const number* input = (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
+    const int count = channels_of_run(run);
+    const number* input = input_of_run(inputs, run, offset);
     NO_UNROLL for (int block = 0; block < run_blocks[run]; block++) {
       tile_make_room(sums, first, pixels, vectors, count);
       tile_multiply(sums, first, pixels, vectors, input, pixel_stride, weights, count);
@@ -83,7 +98,6 @@ KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors
   }
 }
 
-#ifdef APART
 /* Adds one tap's products to one vector of sums as channels_multiply() does, but none of another
  * group's inputs: a NaN or an infinity among them makes a NaN of weights of zero.  It is called
  * where there was such a sum. */
@@ -92,12 +106,8 @@ KERNEL vec channels_multiply_apart(vec sum, int vector, int vectors, const void*
   const number* weights =
       channels.weights + ((long)tap * channels.depth * vectors + vector) * LANES;
   NO_UNROLL for (int run = channels.first_run; run < channels.end_run; run++) {
-#ifdef RUN_COUNT
-    const int count = run_count[run];
-#else
-    const int count = LANES;
-#endif
-    const number* input = (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
+    const int count = channels_of_run(run);
+    const number* input = input_of_run(inputs, run, offset);
     NO_UNROLL for (int k = 0; k < run_blocks[run] * count; k++) {
       const vec weight = load(weights);
       const vec product = splat(input[(long)(k / count) * INPUT_BLOCK + k % count]) * weight;
@@ -107,6 +117,5 @@ KERNEL vec channels_multiply_apart(vec sum, int vector, int vectors, const void*
   }
   return sum;
 }
-#endif
 
 #endif /* RUN_MODEL_KERNELS_CHANNELS_H_ */

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from run_model_tools.kernels import (
-    bfloat16_convolution,
-    inverted_residual,
-    layouts,
-    pooled_convolution,
-)
+from run_model_tools.kernels import bfloat16_convolution, inverted_residual, pooled_convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import (
-    ConvolutionStep,
-    FusedStep,
-    Links,
-    Plan,
-    PoolingStep,
-    RelayStep,
-    Step,
-)
+from run_model_tools.kernels.plan import ConvolutionStep, FusedStep, Links, Plan, PoolingStep, Step
 from run_model_tools.kernels.pooled_convolution import PooledConvolution
 
 
 def fuse(plan: Plan, isa: Isa) -> None:
     """Changes the plan: depthwise convolutions take in the 1x1 convolutions around them where
     inverted_residual.wins says that it pays, and convolutions of pictures the pooling that follows.
-    What is joined computes in float32: convolutions of bfloat16 stay alone.  Large pictures come
-    into blocks by a layer.
+    What is joined computes in float32: convolutions of bfloat16 stay alone.
     """
     links = Links(plan)
-    replaced: dict[Step, Step | None] = {}
+    replaced: dict[Step, FusedStep | None] = {}
     for step in plan.steps:
         if isinstance(step, PoolingStep):
             _fuse_pooling(links, step, isa, replaced)
         elif isinstance(step, ConvolutionStep) and step.convolution.depthwise:
             _fuse_residual(links, step, isa, replaced)
-        elif isinstance(step, RelayStep) and step.what == "to_blocked":
-            replaced[step] = layouts.into_blocks(step, isa) or step
     # The fused step stands where its last part stood: all that it reads has been made by then.
     plan.steps = [new for step in plan.steps if (new := replaced.get(step, step)) is not None]
 
@@ -48,7 +32,7 @@ def _only_between(links: Links, maker: Step, reader: Step) -> bool:
 
 
 def _fuse_pooling(links: Links, step: PoolingStep, isa: Isa,
-                  replaced: dict[Step, Step | None]) -> None:
+                  replaced: dict[Step, FusedStep | None]) -> None:
     before = links.makers.get(step.inputs[0])
     if (not isinstance(before, ConvolutionStep) or not before.convolution.planar
             or not _only_between(links, before, step)
@@ -61,7 +45,7 @@ def _fuse_pooling(links: Links, step: PoolingStep, isa: Isa,
 
 
 def _fuse_residual(links: Links, step: ConvolutionStep, isa: Isa,
-                   replaced: dict[Step, Step | None]) -> None:
+                   replaced: dict[Step, FusedStep | None]) -> None:
     if len(step.inputs) != 1:
         return
     before = links.makers.get(step.inputs[0])

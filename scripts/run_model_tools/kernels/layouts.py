@@ -12,7 +12,7 @@ import numpy as np
 
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase, batched
-from run_model_tools.kernels.plan import LayerStep, RelayStep
+from run_model_tools.kernels.plan import LayerStep, Plan, RelayStep
 from run_model_tools.kernels.tensors import Blocked
 
 _TASK_NUMBERS = 60_000
@@ -44,12 +44,15 @@ def to_blocks(channels: int, size: tuple[int, int], isa: Isa) -> Layer:
                   [(1, channels, *size)], (1, blocks, *size, isa.lanes))
 
 
-def into_blocks(step: RelayStep, isa: Isa) -> LayerStep | None:
-    """What does the same as a step "to_blocked" of large pictures; None of others."""
-    (source,) = step.inputs
-    if step.output.dtype != "float32" or not is_large(source.shape):
-        return None
-    batch, channels, height, width = source.shape
+def use_layers(plan: Plan, isa: Isa) -> None:
+    """Changes the plan: large pictures come into blocks by a layer."""
+    plan.steps = [_into_blocks(step, isa) if isinstance(step, RelayStep)
+                  and step.what == "to_blocked" and step.output.dtype == "float32"
+                  and is_large(step.inputs[0].shape) else step for step in plan.steps]
+
+
+def _into_blocks(step: RelayStep, isa: Isa) -> LayerStep:
+    batch, channels, height, width = step.inputs[0].shape
     return LayerStep(step.inputs, step.output,
                      batched(to_blocks(channels, (height, width), isa), batch))
 

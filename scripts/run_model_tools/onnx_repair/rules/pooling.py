@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -122,9 +122,9 @@ def _one_after_the_other(window: Window, channels: int) -> list[Window]:
         def kept(values: list[int], neutral: int) -> list[int]:
             return [v if i == axis else neutral for i, v in enumerate(values)]
 
-        return Window(kept(window.kernel, 1), kept(window.strides, 1), kept(window.dilations, 1),
-                      kept(window.before, 0), kept(window.after, 0), kept(window.padded, 0),
-                      window.extents, window.out)
+        return replace(window, kernel=kept(window.kernel, 1), strides=kept(window.strides, 1),
+                       dilations=kept(window.dilations, 1), before=kept(window.before, 0),
+                       after=kept(window.after, 0))
 
     return [along(axis) for axis in range(len(window.kernel)) if window.kernel[axis] > 1
             or window.strides[axis] > 1]
