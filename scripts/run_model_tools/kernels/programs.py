@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from run_model_tools.kernels.tensors import Tensor
-from run_model_tools.kernels.views import View, whole
+from run_model_tools.kernels.views import View
 
 REDUCTIONS = ("sum", "max", "min")
 MOST_PASSES = 6
@@ -244,10 +244,3 @@ def copy_of(view: View) -> Program:
     if program.nodes[-1].op == "constant":
         program.nodes.append(Node("identity", (len(program.nodes) - 1,)))
     return program
-
-
-def read_whole(tensor: Tensor, shape: tuple[int, ...]) -> View:
-    """All of a tensor in a shape of as many places."""
-    view = whole(tensor).reshape(shape)
-    assert view is not None
-    return view
