@@ -10,6 +10,8 @@
  *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
  *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
  *   number of input channels (groups).
+ *   AHEAD_LINES, if the weights of the tile that follows are to be fetched into the second-level
+ *   cache: how many cache lines of them with each block of channels (channels.py);
  *   APART, 1 if a tile has output channels of several groups: between an output and an input of
  *   another group lie weights of -0, which no others are; see channels_multiply_apart().
  */
@@ -22,6 +24,8 @@
 #define APART 0
 #endif
 
+#define CACHE_LINE 64
+
 static const int run_tensor[] = RUN_TENSOR;
 static const int run_offset[] = RUN_OFFSET;
 static const int run_blocks[] = RUN_BLOCKS;
@@ -33,6 +37,7 @@ typedef struct {
   int first_run, end_run;
   int depth;
   const number* weights;
+  long ahead; /* what is fetched lies so many bytes from what is multiplied */
 } tile_channels;
 
 #ifdef TILE_RUNS
@@ -80,6 +85,17 @@ KERNEL const number* input_of_run(const void* const* inputs, int run, long offse
   return (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
 }
 
+/* The same, with share `share` of the next tile's weights fetched while these are multiplied. */
+KERNEL tile_channels fetching_next(tile_channels channels, int vectors, int share) {
+#ifdef AHEAD_LINES
+  channels.ahead = (long)channels.depth * TAPS * vectors * LANES * (long)sizeof(number) +
+                   (long)share * AHEAD_LINES * CACHE_LINE;
+#else
+  (void)vectors, (void)share;
+#endif
+  return channels;
+}
+
 /* Adds one tap's products with all of the input channels to the sums of `pixels` pixels from
  * `first` on.  `offset`: of the first of these pixels in a block, in numbers. */
 KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors,
@@ -90,6 +106,11 @@ KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors
     const int count = channels_of_run(run);
     const number* input = input_of_run(inputs, run, offset);
     NO_UNROLL for (int block = 0; block < run_blocks[run]; block++) {
+#ifdef AHEAD_LINES
+      UNROLL for (int line = 0; line < AHEAD_LINES; line++) {
+        __builtin_prefetch((const char*)weights + channels.ahead + line * CACHE_LINE, 0, 2);
+      }
+#endif
       tile_make_room(sums, first, pixels, vectors, count);
       tile_multiply(sums, first, pixels, vectors, input, pixel_stride, weights, count);
       input += INPUT_BLOCK;

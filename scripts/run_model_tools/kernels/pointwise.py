@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from run_model_tools.kernels.channels import Channels, all_channels
+from run_model_tools.kernels.channels import Channels, all_channels, lines_ahead
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
@@ -77,12 +77,16 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
     """The layer of kernel `kernel`, that reads these channels; `scales`: half_weights.scaled()'s.
     """
     pixels = math.prod(conv.output_size)
+    tiles = rounded(pixels, tile[0], parts[0])
     defines = {**common_defines(conv, isa),
                **channels.defines(math.prod(conv.input_size) * isa.lanes, isa.lanes),
-               **rounded(pixels, tile[0], parts[0]).defines("PIXEL", "PIXELS"),
+               **tiles.defines("PIXEL", "PIXELS"),
                **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS"),
                "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
                "CHANNELS_OUTSIDE": outside == "channels", "DEPTH_PARTS": depth}
+    lines = lines_ahead(conv, isa, tile[1], tiles.tiles // parts[0])
+    if lines and outside == "channels" and depth == 1:
+        defines["AHEAD_LINES"] = lines
     return Layer(f"conv2d_{kernel}", "f32-conv-pointwise.c.in", defines,
                  (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes, isa.number),
                  (channels.weights, bias_and_constants(conv, isa, scales)),
@@ -106,9 +110,12 @@ def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int
 
 
 def _outside(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[str]:
-    """The outer loop.  Inside of it, one tile of it stays in the nearest cache."""
+    """The outer loop.  Inside of it, one tile of it stays in the nearest cache, or the next one's
+    weights are fetched."""
     weights = conv.input_channels * tile[1] * isa.lanes * isa.number_bytes
-    return ["channels", "pixels"] if weights <= _NEAR_BYTES else ["pixels", "channels"]
+    if weights <= _NEAR_BYTES or lines_ahead(conv, isa, tile[1], 1):
+        return ["channels", "pixels"]
+    return ["pixels", "channels"]
 
 
 def _depth(conv: Convolution, isa: Isa, count: int) -> int:
