@@ -66,6 +66,22 @@ def test_suppression_inside_a_network(tmp_path, command):
         np.testing.assert_array_equal(file["arr_1"], expected[1])
 
 
+def test_functions_of_a_network_that_goes_as_it_is(tmp_path, command):
+    save(tmp_path / "net.onnx", [("Greater", ["x", "limit"], ["c"], "above"),
+                                 ("NonZero", ["c"], ["i"], "places"),
+                                 ("Twice", ["i"], ["j"], "twice", {"domain": "local"})],
+         [12], [("j", TensorProto.INT64, [1, "n"])], {"limit": np.float32(0)})
+    model = onnx.load(str(tmp_path / "net.onnx"))
+    opset = helper.make_opsetid("", 17)
+    model.functions.append(helper.make_function(
+        "local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [opset]))
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    onnx.save(model, str(tmp_path / "net.onnx"))
+    made = command("compile_model", "net.onnx", "--compiler", "relax", "--out", "out", "--json",
+                   "--preprocessing", "none", cwd=tmp_path)
+    assert json.loads(made.stdout)["metadata"]["verification"]["done"]
+
+
 @pytest.mark.parametrize("flags, limit, said", [
     ((), 100.0, "output 'i' was empty for all inputs"), (("--no-verify",), 0.0, "not asked for")])
 def test_what_was_not_compared_is_refused(tmp_path, command, flags, limit, said):

@@ -8,9 +8,12 @@ from run_model_tools.inside_tvm import Refusal
 def read_onnx(tvm, request):
     """The Relax module of the ONNX file that the request names, all weights in it as constants."""
     import onnx
+    import onnx.inliner
     from tvm.relax.frontend.onnx import from_onnx
 
     model = onnx.load(request["onnx"])
+    if model.functions:  # Of a model that was not repaired; the importer does not look at them.
+        model = onnx.inliner.inline_local_functions(model)
     shapes = None
     if not request.get("dynamic"):
         # Inputs that stand for constants are the file's own.
