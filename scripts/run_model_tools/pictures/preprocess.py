@@ -234,9 +234,14 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
                                   "picture: four dimensions, NCHW or NHWC, are expected.")
     extents = dict(zip(layout, shape))
     size = extents["W"], extents["H"]
-    if (extents["N"], extents["C"]) != (1, 3) or (spec.fit == "crop" and size != (spec.crop,) * 2):
+    if (extents["N"], extents["C"]) != (1, 3):
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take one "
-                                  f"picture of 3 channels fitted by '{spec.fit}'.")
+                                  "picture of 3 channels.")
+    if spec.fit == "crop" and size != (spec.crop,) * 2:
+        crop = f"--crop {size[0]}, " if size[0] == size[1] else ""
+        raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take a "
+                                  f"picture cropped to {spec.crop}x{spec.crop}: {crop}--fit squash "
+                                  "or --fit letterbox makes one of its size.")
     fitted, resized_size = fit_picture(image, spec, size)
     tensor = normalise(fitted, spec, np.dtype(dtype))
     if layout == "NCHW":
