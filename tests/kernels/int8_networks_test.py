@@ -23,6 +23,26 @@ def classifier() -> onnx.ModelProto:
     return n.model(n.add("Gemm", [n.add("Flatten", [x]), n.numbers(48, CLASSES)]))
 
 
+def segmentation() -> onnx.ModelProto:
+    """Scores of five classes in each place, and the best one's number."""
+    n = Network(52, size=(24, 24))
+    x = n.relu(n.conv(n.relu(n.conv("x", 3, 16, 3)), 16, 32, 3))
+    maps = n.conv(n.relu(n.conv(x, 32, 32, 3)), 32, 5)
+    model = n.model(maps, n.add("ArgMax", [maps], axis=1))
+    model.graph.output[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    return model
+
+
+def mixer() -> onnx.ModelProto:
+    """Nearly all of its work is in products of several rows."""
+    n = Network(53, size=(24, 24))
+    x = n.conv("x", 3, 64, 4, strides=[4, 4], pads=[0] * 4)
+    x = n.add("Transpose", [n.add("Reshape", [x, n.weight(np.array([1, 64, 36]))])], perm=[0, 2, 1])
+    for _ in range(3):
+        x = n.add("MatMul", [n.relu(n.add("MatMul", [x, n.numbers(64, 512)])), n.numbers(512, 64)])
+    return n.model(n.add("ReduceMean", [x], axes=[1], keepdims=0))
+
+
 def views(seed: int, count: int) -> np.ndarray:
     """Pictures whose pixels are alike where they are near each other."""
     rough = np.random.default_rng(seed).standard_normal((count, 1, 3, 6, 6))
@@ -38,17 +58,20 @@ def answers(tmp_path_factory) -> dict[str, dict]:
                          ("pictures", {"pictures": np.arange(40) // 2})):
         paths[part] = str(folder / f"{part}.npz")
         np.savez(paths[part], **arrays)
-    model = folder / "model.onnx"
-    onnx.save(classifier(), str(model))
-    demands = {"little": (0.9, 0.3), "near": (0.9, 0.006), "impossible": (1.0, 1e-6)}
+    demands = {"little": (0.9, 0.3), "near": (0.9, 0.006), "impossible": (1.0, 1e-6),
+               "maps": (0.9, 0.1), "mixer": (0.9, 0.1)}
+    makers = {"maps": segmentation, "mixer": mixer}
     requests = []
     for name, (agreement, error) in demands.items():
         (folder / name).mkdir()
+        model = makers.get(name, classifier)()
+        onnx.save(model, str(folder / f"{name}.onnx"))
         requests.append({
-            "onnx": str(model), "target": "native", "shapes": {"x": (1, 3, 24, 24)},
-            "opt_level": 3, "directory": str(folder / name), "kernels": "ours",
-            "precision": "int8",
-            "calibration": {**paths, "agreement": agreement, "least": agreement, "error": error}})
+            "onnx": str(folder / f"{name}.onnx"), "target": "native",
+            "shapes": {"x": (1, 3, 24, 24)}, "opt_level": 3, "directory": str(folder / name),
+            "kernels": "ours", "precision": "int8",
+            "calibration": {**paths, "agreement": agreement, "least": agreement, "error": error,
+                            "stated": ["NCHW", None] if name == "maps" else [None]}})
     results = tvm_process.call("compile_many", None, requests=requests)["results"]
     return dict(zip(demands, results))
 
@@ -76,3 +99,16 @@ def test_layers_stay_float32_until_the_network_is_as_near_as_asked(answers):
 def test_a_network_that_loses_too_much_is_refused(answers):
     assert "--agreement" in answers["impossible"]["error"]
     assert "--tolerance" in answers["impossible"]["error"]
+
+
+def test_of_maps_each_place_is_judged(answers):
+    kernels = answers["maps"]["kernels"]
+    assert kernels["int8_layers"] >= 3
+    found = kernels["agreement"]
+    assert found["places"] == 40 * 24 * 24
+    assert 0.9 <= found["expected_agreement"] < 1 and 0 < found["other_class"] < 0.1 * 40 * 24 * 24
+    assert 0 < found["relative_error"] <= 0.1
+
+
+def test_a_network_with_hardly_any_layer_for_bytes_is_refused(answers):
+    assert "% is in layers that can be bytes" in answers["mixer"]["error"]

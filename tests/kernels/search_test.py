@@ -13,6 +13,7 @@ from run_model_tools.kernels.int8.fallback import Chooser, Demand, Sensitivity
 from run_model_tools.kernels.int8.search import Try, best_try
 from run_model_tools.kernels.plan import ConvolutionStep
 from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.verifying.judged import Judged
 
 
 def chooser(errors: list[float], depths: list[int]) -> Chooser:
@@ -26,7 +27,8 @@ def chooser(errors: list[float], depths: list[int]) -> Chooser:
         steps.append(ConvolutionStep([Tensor(shape)], Tensor((1, 1, 8, 8, 8)), conv))
     count = len(errors)
     changes = np.diag(errors).astype(np.float32)[:, None] * math.sqrt(count)
-    return Chooser(Sensitivity(steps, [np.ones((1, count))], [changes], [False]), [None])
+    return Chooser(Sensitivity([[step] for step in steps], [np.ones((1, count))], [changes],
+                               [Judged(None, False)]), [None])
 
 
 class Machine:

@@ -293,7 +293,10 @@ def describe_verification(checked: dict) -> str:
                 f"from float32 by {checked['relative_error']:.2g} ({checked['tolerance']:g} "
                 f"allowed){agreement}")
     if "pictures" in checked:
-        agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
+        of = {"numbers": "same whole numbers in {} of those in ",
+              "places": "same best class in {} of the places of "}.get(
+            checked.get("agreement_of", ""), "same best class for {} of ")
+        agreement = (f"the {of.format(format(checked['top1_agreement'], '.1%'))}"
                      if "top1_agreement" in checked else "on ")
         return (f"verified: {where}; {agreement}{checked['pictures']} views of the pictures"
                 + (f" (at least {checked['asked_agreement']:.1%})" if "top1_agreement" in checked

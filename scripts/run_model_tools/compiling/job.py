@@ -43,7 +43,7 @@ from run_model_tools.source_model import SourceModel
 from run_model_tools.targets import Target
 from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tuning.selection import Selection
-from run_model_tools.verifying import verification
+from run_model_tools.verifying import judged, verification
 from run_model_tools.verifying.agreement import AGREEMENT, ERROR, LEAST
 from run_model_tools.verifying.device_execution import run_on_device
 from run_model_tools.verifying.execution import NotRun
@@ -265,7 +265,8 @@ def _source(job: Job, scratch: Path, views: CalibrationViews | None) -> dict[str
         np.savez(paths["pictures"], pictures=views.pictures)
         source["calibration"] = {
             **paths, "agreement": AGREEMENT if job.agreement is None else job.agreement,
-            "least": job.least_agreement, "error": job.allowed}
+            "least": job.least_agreement, "error": job.allowed,
+            "stated": judged.stated(job.tasks, job.model.outputs)}
     return tvm_process.with_repaired_model(source, scratch)
 
 
@@ -313,7 +314,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
     try:
         if views is not None:
             return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,
-                                            job.least_agreement)
+                                            job.least_agreement,
+                                            judged.stated(job.tasks, job.model.outputs))
         if job.precision in _ROUNDED:
             return verification.verify_rounded(subject, job.allowed, job.precision)
         return verification.verify(subject, job.allowed)

@@ -111,7 +111,7 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     asked = request["calibration"]
     return int8_rewriting.rewrite(mod, target, int8_rewriting.Request(
         views, pictures, Demand(asked["agreement"], asked["error"]), asked["least"], host,
-        asked.get("kept")))
+        asked["stated"], asked.get("kept")))
 
 
 def annotate(rewritten, graph):

@@ -20,7 +20,7 @@ _ROUNDINGS = 16 * float(np.finfo(np.float32).eps)
 
 def are_scores(one: np.ndarray) -> bool:
     """Whether an output is one score for each class."""
-    return one.size == one.shape[-1] > 1
+    return one.ndim > 0 and one.size == one.shape[-1] > 1
 
 
 def disagreements(want: np.ndarray, have: np.ndarray) -> int:
@@ -44,13 +44,13 @@ def most_disagreements(asked: float, views: int) -> int:
     return number
 
 
-def scores_of(output: np.ndarray) -> np.ndarray:
-    """float64: of probabilities the logarithms, to which errors add up and of which the largest is
-    the same; other scores as they are."""
-    flat = output.astype(np.float64).reshape(-1)
-    if flat.min() >= 0 and abs(flat.sum() - 1) < 1e-3:
-        return np.log(np.maximum(flat, 1e-12))
-    return flat
+def scores_of(rows: np.ndarray) -> np.ndarray:
+    """float64: of probabilities, along the last axis, the logarithms, to which errors add up and of
+    which the largest is the same; other scores as they are."""
+    rows = rows.astype(np.float64)
+    are_probabilities = (rows.min(-1, keepdims=True) >= 0) & (
+        np.abs(rows.sum(-1, keepdims=True) - 1) < 1e-3)
+    return np.where(are_probabilities, np.log(np.maximum(rows, 1e-12)), rows)
 
 
 def margins(want: np.ndarray) -> np.ndarray:
@@ -81,11 +81,6 @@ def expected_agreement(ahead: np.ndarray, gained: np.ndarray) -> float:
     on the few of them that are near ties.
     """
     return float(np.searchsorted(np.sort(gained), ahead, side="left").mean() / len(gained))
-
-
-def relative_error(want: np.ndarray, have: np.ndarray) -> float:
-    """Root mean squares, of all views together."""
-    return root_mean_square(have - want) / (root_mean_square(want) + 1e-30)
 
 
 def root_mean_square(numbers: np.ndarray) -> float:

@@ -5,6 +5,7 @@ The float32 plan is run by TVM with its activations as outputs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from run_model_tools.kernels.plan import (
     is_global_mean,
 )
 from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.verifying.judged import Judged
 
 
 def activations(plan: Plan) -> list[Tensor]:
@@ -74,12 +76,13 @@ class FloatPlan:
         return values | {tensor: np.asarray(picture[parameter.name_hint]) for parameter, tensor
                          in zip(self.plan.parameters, self.plan.parameter_tensors)}
 
-    def run_with(self, step: Step, added: np.ndarray) -> None:
-        """The same picture once more, with something added to what a step makes."""
-        name = self._added[step.output]
-        self._executor.set_input(name, added)
+    def run_with(self, added: dict[Step, np.ndarray]) -> None:
+        """The same picture once more, with something added to what steps make."""
+        for step, numbers in added.items():
+            self._executor.set_input(self._added[step.output], numbers)
         self._executor.run()
-        self._executor.set_input(name, np.zeros_like(added))
+        for step, numbers in added.items():
+            self._executor.set_input(self._added[step.output], np.zeros_like(numbers))
 
     def outputs(self) -> list[np.ndarray]:
         """The network's, of the last run."""
@@ -94,24 +97,32 @@ class Seen:
     moments: dict[Tensor, Moments]
     """Of the inputs of each convolution, by its output."""
     outputs: list[list[np.ndarray]]
-    """Of each view, the network's."""
+    """Of each view, samples of the network's."""
+    judged: list[Judged]
+    """How each output is."""
 
 
-def observe(floats: FloatPlan, views: list[dict[str, np.ndarray]]) -> Seen:
-    """Runs the plan on each view, {input: array}."""
+def observe(floats: FloatPlan, views: list[dict[str, np.ndarray]], stated: list[str | None],
+            most: int, tell: Callable[[str], None]) -> Seen:
+    """Runs the plan on each view, {input: array}.
+
+    stated: what is said of the outputs (judged.stated); `most` numbers of each are kept.
+    """
     seen = {tensor: Observed() for tensor in floats.made}
     steps = [step for step in floats.plan.steps if isinstance(step, ConvolutionStep)]
     moments = {step.output: Moments(step.convolution, len(views)) for step in steps}
-    outputs = []
+    outputs: list[list[np.ndarray]] = []
     for view in views:
+        tell(f"ranges of activations, view {len(outputs) + 1} of {len(views)}")
         values = floats.run(view)
-        outputs.append(floats.outputs())
+        judged = [Judged.of(*one) for one in zip(floats.outputs(), stated)]
+        outputs.append([how.sample(one, most) for one, how in zip(floats.outputs(), judged)])
         for tensor in floats.made:
             seen[tensor].add(values[tensor])
         for step in steps:
             moments[step.output].add([
                 values[t] for t in step.inputs[:len(step.convolution.input_shapes)]])
-    return Seen(seen, moments, outputs)
+    return Seen(seen, moments, outputs, judged)
 
 
 def observe_channels(pictures: list[np.ndarray]) -> tuple[Quantization, ...]:

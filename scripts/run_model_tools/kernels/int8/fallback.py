@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, PoolingStep, Step
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    Plan,
+    PoolingStep,
+    ProductStep,
+    Step,
+)
 from run_model_tools.verifying.agreement import expected_agreement, gains, root_mean_square
+from run_model_tools.verifying.judged import Judged, Spread
 
 # Scores by which a layer's part in the wrong answers is judged: the best ones of each view.
 _BEST = 10
@@ -20,9 +29,9 @@ class Demand:
     """What is asked of the network of 8 bits."""
 
     agreement: float
-    """The share of views with the same best class, for outputs that are scores of classes."""
+    """The share of views with the same best class, for outputs that name classes."""
     error: float
-    """The root mean square of an output's differences, relative to that of the output."""
+    """By how much an output may differ (judged.Spread)."""
 
     def meets(self, other: Demand) -> bool:
         """Whether no less is asked than there."""
@@ -36,16 +45,26 @@ class Demand:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Of each output (views, numbers) and of each layer (layers, views, numbers)."""
+    """Of each output (views, numbers) or (places, classes), and of each layer (layers, ...)."""
 
-    steps: list[Step]
-    """The layers and global means that can be bytes."""
+    groups: list[list[Step]]
+    """The layers and global means that can be bytes: each by itself, or some that are bytes or
+    float32 together; here all are called layers."""
     outputs: list[np.ndarray]
     """Of the float32 network."""
     changes: list[np.ndarray]
-    """float32: what each layer adds to them when only it is bytes."""
-    scores: list[bool]
-    """Which outputs are scores of classes."""
+    """float32: what each layer adds to them when only it is bytes; of whole numbers, 1 where it
+    makes others of them."""
+    judged: list[Judged]
+
+    def steps(self, layers: Iterable[int]) -> set[Step]:
+        return {step for k in layers for step in self.groups[k]}
+
+
+def grouped(steps: list[Step], most: int) -> list[list[Step]]:
+    """Of layers in their order at most so many groups (at least one)."""
+    each = -(-len(steps) // max(most, 1)) or 1
+    return [steps[at:at + each] for at in range(0, len(steps), each)]
 
 
 class Chooser:
@@ -55,16 +74,16 @@ class Chooser:
         """`margins`: agreement.margins of each output that is scores, of as many views as are
         known."""
         self.found, self.margins = found, margins
-        self.costs = np.array([work(step) for step in found.steps])
-        self._scales = [root_mean_square(one) + 1e-30 for one in found.outputs]
-        self._judged = [np.take_along_axis(changes, _best(want)[None], 2) if scores else changes
-                        for want, changes, scores in zip(found.outputs, found.changes,
-                                                         found.scores)]
+        self.costs = np.array([sum(map(work, group)) for group in found.groups])
+        self._spreads = [Spread(how, want) for how, want in zip(found.judged, found.outputs)]
+        self._judged = [changes if margins is None else
+                        np.take_along_axis(changes, _best(want)[None], 2)
+                        for want, changes, margins in zip(found.outputs, found.changes, margins)]
 
     def alone(self, layer: int) -> float:
         """How much a layer's bytes alone change the outputs, relative to them."""
-        return max(root_mean_square(changes[layer]) / scale
-                   for changes, scale in zip(self.found.changes, self._scales))
+        return max(root_mean_square(changes[layer]) / spread.whole
+                   for changes, spread in zip(self.found.changes, self._spreads))
 
     def share(self, layers: set[int]) -> float:
         """Of the work, that of some layers."""
@@ -72,12 +91,16 @@ class Chooser:
 
     def expected(self, kept: set[int]) -> Demand:
         """The agreement and error when these layers stay float32."""
-        bytes_ = [k for k in range(len(self.found.steps)) if k not in kept]
+        bytes_ = [k for k in range(len(self.found.groups)) if k not in kept]
         agreement, error = 1.0, 0.0
-        for want, changes, margins, scale in zip(self.found.outputs, self.found.changes,
-                                                 self.margins, self._scales):
+        for how, want, changes, margins, spread in zip(
+                self.found.judged, self.found.outputs, self.found.changes, self.margins,
+                self._spreads):
             total = changes[bytes_].sum(0, dtype=np.float64)
-            error = max(error, root_mean_square(total) / scale)
+            if how.are_names:
+                agreement = min(agreement, 1 - float(np.minimum(total, 1).mean()))
+                continue
+            error = max(error, spread.error(total))
             if margins is not None:
                 agreement = min(agreement, expected_agreement(margins, gains(want, total)))
         return Demand(agreement, error)
@@ -88,7 +111,7 @@ class Chooser:
         needed."""
         kept: set[int] = set()
         order: list[int] = []
-        while len(kept) < len(self.found.steps) and not self._enough(kept, demand):
+        while len(kept) < len(self.found.groups) and not self._enough(kept, demand):
             order.append(self._next(kept))
             kept.add(order[-1])
         for layer in sorted(order, key=lambda k: -self.costs[k]):
@@ -100,28 +123,42 @@ class Chooser:
         return self.expected(kept).meets(demand)
 
     def _next(self, kept: set[int]) -> int:
-        rest = np.array([k for k in range(len(self.found.steps)) if k not in kept])
+        rest = np.array([k for k in range(len(self.found.groups)) if k not in kept])
         gained = np.zeros(len(rest))
-        for changes, scale in zip(self._judged, self._scales):
+        for changes, spread in zip(self._judged, self._spreads):
             total = changes[rest].sum(0, dtype=np.float64)
             for at, k in enumerate(rest):
                 gained[at] += (np.sum(np.square(total)) - np.sum(np.square(total - changes[k]))
-                               ) / scale ** 2 / total.size
+                               ) / spread.whole ** 2 / total.size
         return int(rest[np.argmax(np.maximum(gained, 1e-12) / self.costs[rest])])
 
 
 def work(step: Step) -> float:
     """What a layer of float32 costs more than one of bytes, roughly, in multiply-adds of a 1x1
     convolution (15 ps): multiply-adds, and numbers that are read and written.  From profiles of the
-    zoo's networks with AVX-512 VNNI and two threads."""
+    zoo's networks with AVX-512 VNNI and two threads.  Of layers that are never bytes, as if they
+    could be."""
+    if isinstance(step, ProductStep):
+        return float(step.product.multiply_adds)
     if isinstance(step, ConvolutionStep):
         conv = step.convolution
         moved = np.prod(step.output.shape) + sum(np.prod(shape) for shape in conv.input_shapes)
         return float(_multiplied(conv) + 8 * moved)
     if isinstance(step, PoolingStep):
         return float(8 * sum(np.prod(tensor.shape) for tensor in step.inputs))
-    assert isinstance(step, DenseStep)
-    return float(step.dense.weight.size * 8)
+    return float(step.dense.weight.size * 8) if isinstance(step, DenseStep) else 0.0
+
+
+def share_for_bytes(plan: Plan) -> float:
+    """Of the plan's work, that of layers which can be bytes."""
+    possible = sum(work(step) for step in plan.steps if _can_be_bytes(step))
+    return possible / (sum(map(work, plan.steps)) or 1.0)
+
+
+def _can_be_bytes(step: Step) -> bool:
+    if isinstance(step, ConvolutionStep):
+        return step.convolution.expression is None
+    return isinstance(step, (DenseStep, PoolingStep))
 
 
 def _multiplied(conv: Convolution) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 import tvm
 
 from run_model_tools.kernels.int8 import calibration, quantize, sensitivity
-from run_model_tools.kernels.int8.fallback import Chooser, Demand
+from run_model_tools.kernels.int8.fallback import Chooser, Demand, share_for_bytes, work
 from run_model_tools.kernels.int8.host import Host
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.int8.readers import readers
-from run_model_tools.kernels.int8.search import Try, best_try
+from run_model_tools.kernels.int8.search import LEAST_WORK, Try, best_try
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layers_of_plan import report as report_of_plan
 from run_model_tools.kernels.plan import ConvolutionStep, Plan, Step
@@ -24,12 +24,12 @@ from run_model_tools.kernels.relay.reading import NotForUs, read_plan
 from run_model_tools.kernels.relay.rewriting import Rewritten
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.verifying import agreement
+from run_model_tools.verifying.judged import judge_all
 
 # Pictures are judged by ranges that were taken from those of the other folds.
 _FOLDS = 3
-# What measuring each layer's part may cost, in multiply-adds, and of how many views of each fold it
-# is measured at least: a network runs once for each layer and view.
-_MEASURING, _MEASURED_VIEWS = 8e11, 7
+# Numbers of each output that are compared of one view, and of all of them together.
+_NUMBERS, _ALL_NUMBERS = 2 ** 16, 2 ** 23
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Request:
     least: float
     """The agreement that will do where more would cost much time (search.py)."""
     host: Host
+    stated: list[str | None]
+    """What is said of each output (judged.stated)."""
     kept: tuple[int, ...] | None = None
     """The layers to keep float32, if that is known: their places in the plan."""
 
@@ -53,10 +55,15 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     isa, plan = read_plan(mod, target, expressions=False)
     if plan.has_batches():
         raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
+    if share_for_bytes(plan) < LEAST_WORK:
+        raise NotForUs(f"of its work {share_for_bytes(plan):.0%} is in layers that can be bytes "
+                       "(convolutions, poolings, fully connected layers of one row), so that 8 "
+                       "bits would gain nothing; leave it in float32")
     views = _one_by_one(request.views)
     request.host.tell("ranges of activations")
     floats = calibration.FloatPlan(plan, isa, request.host)
-    seen = calibration.observe(floats, views)
+    seen = calibration.observe(floats, views, request.stated, _numbers(len(views)),
+                               request.host.tell)
     clamps = {step.output: step.convolution.high for step in plan.steps
               if isinstance(step, ConvolutionStep)}
     choices = {tensor: one.choose(readers(plan, tensor), clamps.get(tensor, math.inf))
@@ -72,7 +79,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     if request.kept is None:
         folds = [Fold(known(np.setdiff1d(np.arange(len(views)), places)), places)
                  for places in _folds(request.pictures)]
-        kept, found = _choose(plan, isa, folds, floats, views, seen.outputs, request)
+        kept, found = _choose(plan, isa, folds, floats, views, seen, request)
     else:
         kept = {plan.steps[at] for at in request.kept}
     quantized, counts = quantize.quantize(plan, isa, everything, kept)
@@ -83,6 +90,11 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     report = {**report_of_plan(quantized, isa), **counts, "calibration_pictures": len(views),
               **found}
     return Rewritten(module, layers, report)
+
+
+def _numbers(views: int) -> int:
+    """How many of an output's are compared of each view."""
+    return max(1, min(_NUMBERS, _ALL_NUMBERS // views))
 
 
 @dataclass(frozen=True)
@@ -102,40 +114,41 @@ def _folds(pictures: np.ndarray) -> list[np.ndarray]:
 
 
 def _choose(plan: Plan, isa: Isa, folds: list[Fold], floats: calibration.FloatPlan,
-            views: list[dict[str, np.ndarray]], wanted: list[list[np.ndarray]],
+            views: list[dict[str, np.ndarray]], seen: calibration.Seen,
             request: Request) -> tuple[set[Step], dict[str, object]]:
     """The layers to keep float32, and what to say of them."""
-    most = max(_MEASURED_VIEWS, int(_MEASURING / _cost_of_measuring(plan) / len(folds)))
     found = sensitivity.measure(floats, isa, request.host, [
-        (fold.known, [views[place] for place in _spread(fold.places, most)]) for fold in folds])
+        (fold.known, [views[place] for place in fold.places]) for fold in folds], seen.judged)
     # Margins do not depend on the layers, so they can be those of all views.
-    margins = [agreement.margins(np.stack([agreement.scores_of(each[i]) for each in wanted]))
-               if scores else None for i, scores in enumerate(found.scores)]
+    margins = [None if how.axis is None else agreement.margins(
+        np.concatenate([how.scores(each[i]) for each in seen.outputs]))
+        for i, how in enumerate(seen.judged)]
     chooser = Chooser(found, margins)
     tries: list[Try] = []
 
     def attempt(asked: Demand, kept: set[int]) -> Try:
         measured = next((one.measured for one in tries if one.kept == kept), None)
         if measured is None:
-            request.host.tell(f"{len(kept)} of {len(found.steps)} layers in float32")
-            measured = _measure(plan, isa, folds, {found.steps[k] for k in kept}, views, wanted,
-                                request)
+            request.host.tell(f"choice {len(tries) + 1}, {len(kept)} of {len(found.groups)} "
+                              "layers in float32")
+            measured = _measure(plan, isa, folds, found.steps(kept), views, seen, request)
         tries.append(Try(kept, asked, measured))
         return tries[-1]
     best = best_try(chooser, request.demand, request.least, attempt)
     if best is None:
         raise NotForUs(_refusal(Demand(request.least, request.demand.error), tries,
-                                len(found.steps), len(views)))
+                                len(found.groups)))
     without = chooser.expected(set())
     best.measured["all_in_8_bits"] = {"expected_agreement": without.agreement,
                                       "relative_error": without.error}
-    return {found.steps[k] for k in best.kept}, {
+    return found.steps(best.kept), {
         "agreement": best.measured, "kept_float32": _describe(plan, chooser, best.kept)}
 
 
-def _refusal(demand: Demand, tries: list[Try], layers: int, views: int) -> str:
+def _refusal(demand: Demand, tries: list[Try], layers: int) -> str:
     said = [f"{len(one.kept)} of {layers} layers in float32: off by {one.have.error:.2g}"
-            + (f", another class in {one.measured['other_class']} of {views} views, "
+            + (f", another class in {one.measured['other_class']} of "
+               f"{one.measured.get('places', one.measured['views'])}, "
                f"{one.have.agreement:.1%} expected the same"
                if "other_class" in one.measured else "") for one in tries]
     return (
@@ -146,19 +159,8 @@ def _refusal(demand: Demand, tries: list[Try], layers: int, views: int) -> str:
         "calibrate with more pictures and better ones, or ask for less (--agreement, --tolerance)")
 
 
-def _cost_of_measuring(plan: Plan) -> float:
-    """Of one view, in multiply-adds."""
-    steps = [step for step in plan.steps if isinstance(step, ConvolutionStep)]
-    return len(steps) * float(sum(step.convolution.multiply_adds for step in steps)) + 1
-
-
-def _spread(places: np.ndarray, most: int) -> np.ndarray:
-    """Some of them."""
-    return places[np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)]
-
-
 def _measure(plan: Plan, isa: Isa, folds: list[Fold], kept: set[Step],
-             views: list[dict[str, np.ndarray]], wanted: list[list[np.ndarray]],
+             views: list[dict[str, np.ndarray]], seen: calibration.Seen,
              request: Request) -> dict[str, Any]:
     """How the network of 8 bits answers, run on this machine, each view by what the other folds'
     pictures say."""
@@ -168,32 +170,25 @@ def _measure(plan: Plan, isa: Isa, folds: list[Fold], kept: set[Step],
         for place in fold.places:
             executor.set_input(**views[place])
             executor.run()
-            made[place] = [executor.get_output(i).numpy() for i in range(len(wanted[0]))]
-    different, expected, error = None, 1.0, 0.0
-    for index, one in enumerate(wanted[0]):
-        want, have = (np.stack([each[index] for each in of]) for of in (wanted, made))
-        error = max(error, agreement.relative_error(want, have))
-        if agreement.are_scores(one):
-            scores, others = (np.stack([agreement.scores_of(one) for one in of])
-                              for of in (want, have))
-            different = max(different or 0, agreement.disagreements(scores, others))
-            expected = min(expected, agreement.expected_agreement(
-                agreement.margins(scores), agreement.gains(scores, others - scores)))
+            made[place] = [how.sample(executor.get_output(i).numpy(), _numbers(len(views)))
+                           for i, how in enumerate(seen.judged)]
+    found = judge_all(seen.judged, seen.outputs, made)
     result: dict[str, Any] = {"views": len(views), "folds": len(folds),
-                              "asked_error": request.demand.error, "relative_error": error}
-    if different is not None:
+                              "asked_error": request.demand.error, "relative_error": found.error}
+    if found.places:
         result |= {"asked": request.demand.agreement, "least": request.least,
-                   "expected_agreement": expected,
-                   "top1_agreement": 1 - different / len(views), "other_class": different}
+                   "expected_agreement": found.agreement,
+                   "top1_agreement": 1 - found.other / found.places, "other_class": found.other,
+                   "places": found.places}
     return result
 
 
 def _describe(plan: Plan, chooser: Chooser, kept: set[int]) -> list[dict[str, object]]:
     names = plan.sources.of(plan.steps)
     return [{"layer": plan.steps.index(step), "onnx_nodes": names.get(step.output, []),
-             "share_of_work": round(float(chooser.costs[k] / chooser.costs.sum()), 4),
+             "share_of_work": round(work(step) / float(chooser.costs.sum()), 4),
              "alone_changes_outputs_by": round(chooser.alone(k), 5)}
-            for k, step in enumerate(chooser.found.steps) if k in kept]
+            for k, group in enumerate(chooser.found.groups) if k in kept for step in group]
 
 
 def _one_by_one(pictures: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

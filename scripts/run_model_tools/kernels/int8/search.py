@@ -19,7 +19,7 @@ _NEXT = 0.9
 # How many choices between the last that failed and the first that did are tried after that.
 _REFINEMENTS = 2
 # With less of its work in bytes, a network gains nothing by them.
-_LEAST_WORK = 0.1
+LEAST_WORK = 0.1
 # How much of the work may go back to float32 for what is asked beyond what will do, and how much it
 # may be expected to be if that is to be tried.
 _FOR_MORE, _WORTH_TRYING = 0.08, 0.25
@@ -50,7 +50,7 @@ def best_try(chooser: Chooser, demand: Demand, least: float, attempt: Attempt) -
     the choice that does that.  `attempt` compiles and measures a choice.
     """
     enough = Demand(least, demand.error)
-    asked, most, better = enough, 1 - _LEAST_WORK, None
+    asked, most, better = enough, 1 - LEAST_WORK, None
     more = chooser.share(chooser.choose(demand)) - chooser.share(chooser.choose(enough))
     if least >= demand.agreement or more <= _WORTH_TRYING:
         better = _search(chooser, demand, demand, attempt, most)
@@ -73,7 +73,7 @@ def _search(chooser: Chooser, asked: Demand, demand: Demand, attempt: Attempt,
     here: list[Try] = []
     while len(here) < _ROUNDS:
         kept = chooser.choose(asked)
-        while any(kept == one.kept for one in here) and len(kept) < len(chooser.found.steps):
+        while any(kept == one.kept for one in here) and len(kept) < len(chooser.found.groups):
             asked = Demand(1 - (1 - asked.agreement) * _NEXT, asked.error * _NEXT)
             kept = chooser.choose(asked)
         if chooser.share(kept) > most:
