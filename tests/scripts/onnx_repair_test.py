@@ -328,6 +328,9 @@ def test_numbers_that_are_written_out_get_the_type_of_the_input_that_they_freeze
         with pytest.raises(ToolError, match=f"declares {kind}, of which .* is none") as caught:
             read_model(path, read_frozen([text]))
         assert caught.value.code == 6
+    model = onnx.load(path)
+    with pytest.raises(ToolError, match=r"--freeze to: it is given the shape \[3\] and .* \[2\]"):
+        repaired(model, {"x": np.zeros(6, np.float32)}, {"to": np.array([1, 2, 3])})
 
 
 def test_a_branch_that_does_not_fit_the_shape_is_left_out_by_the_input_that_chooses():

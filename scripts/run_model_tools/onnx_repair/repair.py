@@ -144,13 +144,13 @@ def _as_declared(path: str, value: onnx.ValueInfoProto, array: np.ndarray) -> np
     if value.type.WhichOneof("value") == "tensor_type":
         wanted = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         if array.dtype != wanted:
-            raise ToolError(MISMATCH, f"--freeze {value.name}: the file holds {array.dtype} and "
+            raise ToolError(MISMATCH, f"--freeze {value.name}: it is given {array.dtype} and "
                                       f"{path} declares {wanted}.")
         if tensor.HasField("shape"):
             extents = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
             if len(extents) != array.ndim or any(
                     e is not None and e != a for e, a in zip(extents, array.shape)):
-                raise ToolError(MISMATCH, f"--freeze {value.name}: the file holds the shape "
+                raise ToolError(MISMATCH, f"--freeze {value.name}: it is given the shape "
                                           f"{list(array.shape)} and {path} declares {extents}.")
     return array
 
