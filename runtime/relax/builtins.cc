@@ -422,12 +422,10 @@ struct LeftOut {
 
 // Of the functions that TVM 0.27 registers. The first that fits.
 constexpr LeftOut kLeftOut[] = {
-    {"vm.builtin.paged_attention",
-     "paged caches are for language models on servers; those of nn.KVCache are run"},
     {"vm.builtin.attention_kv_cache",
-     "it is of paged caches, which are for servers; those of nn.KVCache are run"},
-    {"vm.builtin.kv_state", "paged caches are for language models on servers"},
-    {"vm.builtin.kv_cache_disagg", "paged caches are for language models on servers"},
+     "of paged caches, plain attention to sequences that are not forked is run"},
+    {"vm.builtin.kv_state_fork", "sequences of paged caches are not forked here"},
+    {"vm.builtin.kv_cache_disagg", "it is for several machines"},
     {"vm.builtin.distributed", "it is for several GPUs"},
     {"vm.builtin.rnn_state", "states of recurrent language models are for servers of them"},
     {"vm.builtin.sample_", "choosing among a language model's tokens is the application's"},
@@ -455,8 +453,10 @@ RelaxBuiltin find_builtin(std::string_view name) {
   const auto found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
                                   [&](const NamedBuiltin& b) { return b.name == name; });
   if (found != std::end(kBuiltins)) return found->function;
-  const RelaxBuiltin cache = find_cache_function(name);
-  return cache != nullptr ? cache : find_run_function(name);
+  for (const auto find : {find_cache_function, find_paged_cache_function, find_run_function}) {
+    if (const RelaxBuiltin function = find(name)) return function;
+  }
+  return nullptr;
 }
 
 std::string_view why_left_out(std::string_view name) {

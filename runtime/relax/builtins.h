@@ -19,6 +19,9 @@ RelaxBuiltin find_run_function(std::string_view name);
 // The same of those that work on caches of attention (attention_cache.cc).
 RelaxBuiltin find_cache_function(std::string_view name);
 
+// The same of those that work on paged caches (paged_cache.cc).
+RelaxBuiltin find_paged_cache_function(std::string_view name);
+
 // Why a builtin of TVM's is left out; empty for other names.
 std::string_view why_left_out(std::string_view name);
 

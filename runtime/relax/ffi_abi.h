@@ -34,6 +34,7 @@ enum FfiType : std::int32_t {
   // looks at them.
   kFfiStorage = 1000,
   kFfiCache = 1001,
+  kFfiPagedCache = 1002,
 };
 
 // The head of every object.

@@ -155,6 +155,12 @@ FfiValue make_cache(FfiValue data) {
   return FfiValue::adopt(cache);
 }
 
+FfiValue make_paged_cache(std::shared_ptr<PagedCache> cache) {
+  auto* object = new_object<FfiPagedCacheObject>(kFfiPagedCache);
+  object->cache = std::move(cache);
+  return FfiValue::adopt(object);
+}
+
 FfiValue make_function(FfiFunction safe_call, std::string name) {
   auto* function = new_object<FfiFunctionObject>(kFfiFunction);
   function->safe_call = safe_call;
@@ -179,6 +185,10 @@ FfiFunctionObject* as_function(const FfiAny& value) {
 }
 FfiCacheObject* as_cache(const FfiAny& value) {
   return value.type == kFfiCache ? static_cast<FfiCacheObject*>(value.object) : nullptr;
+}
+PagedCache* as_paged_cache(const FfiAny& value) {
+  return value.type == kFfiPagedCache ? static_cast<FfiPagedCacheObject*>(value.object)->cache.get()
+                                      : nullptr;
 }
 
 std::string text_of(const FfiAny& value) {
@@ -220,6 +230,8 @@ std::string_view ffi_type_name(const FfiAny& value) {
       return "memory";
     case kFfiCache:
       return "a cache of attention";
+    case kFfiPagedCache:
+      return "a paged cache of attention";
     default:
       return "another object";
   }

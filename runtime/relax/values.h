@@ -15,6 +15,7 @@
 
 namespace run_model {
 
+class PagedCache;
 class RelaxMachine;
 struct RelaxCall;
 
@@ -94,6 +95,11 @@ struct FfiCacheObject : FfiObject {
   std::int64_t window_end = 0;  // where a window's next row goes
 };
 
+// The same in pages, of several sequences (paged_cache.cc).
+struct FfiPagedCacheObject : FfiObject {
+  std::shared_ptr<PagedCache> cache;
+};
+
 struct FfiTensorObject : FfiObject {
   static constexpr std::size_t kNotTraced = static_cast<std::size_t>(-1);
 
@@ -129,6 +135,7 @@ FfiValue make_tensor(std::span<const std::int64_t> shape, DLDataType dtype, void
 FfiValue make_storage(std::shared_ptr<void> owner, std::size_t bytes, std::size_t number);
 // An empty cache in the memory of a tensor.
 FfiValue make_cache(FfiValue data);
+FfiValue make_paged_cache(std::shared_ptr<PagedCache> cache);
 // `safe_call` is what compiled code calls.
 FfiValue make_function(FfiFunction safe_call, std::string name);
 
@@ -139,6 +146,7 @@ const FfiArrayObject* as_array(const FfiAny& value);
 FfiStorageObject* as_storage(const FfiAny& value);
 FfiFunctionObject* as_function(const FfiAny& value);
 FfiCacheObject* as_cache(const FfiAny& value);
+PagedCache* as_paged_cache(const FfiAny& value);
 
 // The text of a value of any form; empty where it is none.
 std::string text_of(const FfiAny& value);

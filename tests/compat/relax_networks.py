@@ -8,8 +8,10 @@ import zlib
 
 import numpy as np
 import onnx
+import tvm
 from onnx import TensorProto, helper, numpy_helper
 from tvm import relax
+from tvm.relax.frontend.nn.llm import kv_cache
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.script import ir as I
 from tvm.script import relax as R
@@ -385,7 +387,52 @@ def suppressed():
     return Case(_Suppressed, {"boxes": _BOXES}, [True] * 2)
 
 
+def _state(builder, name, *values):
+    """Calls a function of the virtual machine for what it does."""
+    return builder.emit(relax.Call(relax.ExternFunc("vm.builtin." + name), list(values), None,
+                                   [relax.AnyType()]))
+
+
+def paged():
+    """Attention with a cache in pages, as language models of nn.llm have it: two sequences, one by
+    one and together, whole and row by row, one of which loses rows in between."""
+    query_heads, heads, width = 4, 2, 8
+    target = tvm.target.Target("llvm")
+    feeds = (((0,), (18,)), ((0,), (1,)), ((7,), (3,)), ((0, 7), (17, 2)), ((7, 0), (1, 1)))
+    random = np.random.RandomState(9)
+    total = query_heads + 2 * heads
+    inputs = {"x%d" % i: random.randn(sum(rows), total, width).astype("float32")
+              for i, (_, rows) in enumerate(feeds)}
+    builder = relax.BlockBuilder()
+    given = [relax.Var(name, relax.TensorType(x.shape, "float32"))
+             for name, x in inputs.items()]
+    with builder.function("main", given, attrs={"global_symbol": "main"}, pure=False):
+        cache = builder.emit(kv_cache.TIRPagedKVCache(
+            attn_kind="mha", max_batch_size=2, max_total_seq_len=96, prefill_chunk_size=32,
+            page_size=16, support_sliding_window=0, layer_partition=relax.ShapeExpr([0, 1]),
+            num_hidden_layers=1, num_attention_heads=query_heads, num_key_value_heads=heads,
+            qk_head_dim=width, v_head_dim=width, mla_original_qk_head_dim=0,
+            mla_original_v_head_dim=0, rope_mode=kv_cache.RopeMode.NORMAL, rope_scale=1,
+            rope_theta=10000, rope_scaling={}, rope_ext_factors=relax.prim_value(0),
+            rotary_dim=width, enable_disaggregation=False, dtype="float32", target=target)._expr)
+        results = []
+        for sequence in (0, 7):
+            _state(builder, "kv_state_add_sequence", cache, relax.prim_value(sequence))
+        for i, (sequences, rows) in enumerate(feeds):
+            _state(builder, "kv_state_begin_forward", cache, relax.ShapeExpr(sequences),
+                   relax.ShapeExpr(rows))
+            results.append(builder.emit(relax.op.call_dps_packed(
+                "vm.builtin.attention_kv_cache_attention_with_fused_qkv",
+                [cache, relax.prim_value(0), relax.prim_value(width ** -0.5), given[i]],
+                relax.TensorType((sum(rows), query_heads, width), "float32"))))
+            _state(builder, "kv_state_end_forward", cache)
+            if i == 1:
+                _state(builder, "kv_state_popn", cache, relax.prim_value(0), relax.prim_value(4))
+        builder.emit_func_output(relax.Tuple(results))
+    return Case(builder.get(), inputs, [False] * len(feeds), modes=("bytecode", "compiled"))
+
+
 CASES = {make.__name__: make for make in (
     mlp, mlp_dynamic, mlp_params, cnn, transformer, transformer_dynamic, topk, several, branch,
     branch_else, functions, functions_double, closure, repeated, distinct, four_bits, sizes,
-    suppressed)}
+    suppressed, paged)}

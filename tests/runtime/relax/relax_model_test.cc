@@ -52,7 +52,7 @@ TEST(RelaxModelTest, RefusesFunctionsThatNobodyHas) {
   builder.functions.back().name = "fused_other";
   EXPECT_TRUE(throws_error([&] { trace(builder.bytes()); }, ErrorKind::kIncompatible,
                            {"functions.so", "'fused_other'"}));
-  builder.functions.back().name = "vm.builtin.paged_attention_kv_cache_create";
+  builder.functions.back().name = "vm.builtin.rnn_state_create";
   EXPECT_TRUE(throws_error([&] { trace(builder.bytes()); }, ErrorKind::kIncompatible,
                            {"_create'", "language models"}));
 }

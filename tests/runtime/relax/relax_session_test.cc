@@ -96,8 +96,8 @@ TEST(RelaxSessionTest, NamesWhatItDoesNotHave) {
   EXPECT_EQ(calls.functions(), std::vector<std::string>{"main"});
   EXPECT_TRUE(throws_error([&] { calls.call("other", {}); }, ErrorKind::kMismatch,
                            {"'other'", "only 'main'"}));
-  EXPECT_TRUE(throws_error([&] { calls.call("vm.builtin.paged_attention_kv_cache_create", {}); },
-                           ErrorKind::kIncompatible, "servers"));
+  EXPECT_TRUE(throws_error([&] { calls.call("vm.builtin.kv_state_fork_sequence", {}); },
+                           ErrorKind::kIncompatible, "not forked"));
   EXPECT_TRUE(throws_error([&] { calls.call("main", {}); }, ErrorKind::kMismatch, "takes 1"));
   EXPECT_TRUE(throws_error([&] { RelaxSession(std::make_shared<FunctionLibrary>()); },
                            ErrorKind::kMismatch, "holds no executable"));
