@@ -43,6 +43,12 @@ def mixer() -> onnx.ModelProto:
     return n.model(n.add("ReduceMean", [x], axes=[1], keepdims=0))
 
 
+def one_convolution() -> onnx.ModelProto:
+    n = Network(52, size=(24, 24))
+    x = n.add("GlobalAveragePool", [n.relu(n.conv("x", 3, 16, 3))])
+    return n.model(n.add("Gemm", [n.add("Flatten", [x]), n.numbers(16, CLASSES)]))
+
+
 def views(seed: int, count: int) -> np.ndarray:
     """Pictures whose pixels are alike where they are near each other."""
     rough = np.random.default_rng(seed).standard_normal((count, 1, 3, 6, 6))
@@ -51,27 +57,27 @@ def views(seed: int, count: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory) -> dict[str, dict]:
-    """What the worker says of the network by what is asked of it: (agreement, error)."""
+    """What the worker says of networks by what is asked of them: (network, agreement, error)."""
     folder = tmp_path_factory.mktemp("int8")
     paths = {}
     for part, arrays in (("views", {"x": views(1, 40)}),
                          ("pictures", {"pictures": np.arange(40) // 2})):
         paths[part] = str(folder / f"{part}.npz")
         np.savez(paths[part], **arrays)
-    demands = {"little": (0.9, 0.3), "near": (0.9, 0.006), "impossible": (1.0, 1e-6),
-               "maps": (0.9, 0.1), "mixer": (0.9, 0.1)}
-    makers = {"maps": segmentation, "mixer": mixer}
+    demands = {"little": (classifier, 0.9, 0.3), "near": (classifier, 0.9, 0.006),
+               "impossible": (one_convolution, 1.0, 1e-6), "maps": (segmentation, 0.9, 0.1),
+               "mixer": (mixer, 0.9, 0.1)}
     requests = []
-    for name, (agreement, error) in demands.items():
+    for name, (network, agreement, error) in demands.items():
         (folder / name).mkdir()
-        model = makers.get(name, classifier)()
-        onnx.save(model, str(folder / f"{name}.onnx"))
+        model = folder / name / "model.onnx"
+        onnx.save(network(), str(model))
         requests.append({
-            "onnx": str(folder / f"{name}.onnx"), "target": "native",
-            "shapes": {"x": (1, 3, 24, 24)}, "opt_level": 3, "directory": str(folder / name),
-            "kernels": "ours", "precision": "int8",
+            "onnx": str(model), "target": "native", "shapes": {"x": (1, 3, 24, 24)},
+            "opt_level": 3, "directory": str(folder / name), "kernels": "ours",
+            "precision": "int8",
             "calibration": {**paths, "agreement": agreement, "least": agreement, "error": error,
-                            "stated": ["NCHW", None] if name == "maps" else [None]}})
+                            "stated": ["NCHW", None] if network is segmentation else [None]}})
     results = tvm_process.call("compile_many", None, requests=requests)["results"]
     return dict(zip(demands, results))
 
