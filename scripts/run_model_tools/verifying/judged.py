@@ -49,6 +49,8 @@ class Judged:
     """
     are_names: bool
     """Whether its numbers are whole: names of classes, places, counts, right or wrong."""
+    has_places: bool = False
+    """Whether there are scores of many places in one view."""
 
     @staticmethod
     def of(output: np.ndarray, kind: str | None) -> Judged:
@@ -59,9 +61,6 @@ class Judged:
         if kind in (None, CLASSES) and agreement.are_scores(output):
             return Judged(output.ndim - 1, False)
         return Judged(None, False)
-
-    has_places: bool = False
-    """Whether there are scores of many places in one view."""
 
     @property
     def unit(self) -> str:
