@@ -11,10 +11,9 @@ from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.tiles import Even, Run, channel_runs, packed_weights, run_defines
 
-
 _FETCHED_BYTES = 200 << 10
-"""Of a layer's weights, from which on they are fetched ahead, since the layers before have taken the
-second-level cache: 1x1 convolutions of 7x7 pixels then took 0.7 to 0.9 of the time (Skylake)."""
+"""Of a layer's weights, from which on they are fetched ahead, since the layers before have taken
+the second-level cache: 1x1 convolutions of 7x7 pixels took 0.7 to 0.9 of the time (Skylake)."""
 
 
 @dataclass(frozen=True)
