@@ -19,9 +19,11 @@ def read_frozen(texts: Iterable[str]) -> dict[str, np.ndarray]:
     Numbers that are written out (NAME=16000, NAME=1,64) are arrays of Python's numbers, which
     as_declared() gives a type.
     """
-    frozen = {}
+    frozen: dict[str, np.ndarray] = {}
     for text in texts:
         name, _, file = text.rpartition("=")
+        if name in frozen:
+            raise ToolError(USAGE, f"--freeze {text}: '{name}' is frozen already; name it once.")
         numbers = _numbers(file)
         if name and numbers is not None:
             frozen[name] = numbers

@@ -355,13 +355,13 @@ def test_a_branch_that_does_not_fit_the_shape_is_left_out_by_the_input_that_choo
 
 
 @pytest.mark.parametrize("text, code", [("a", 2), ("a=b.txt", 2), ("a=none.npy", 3),
-                                        ("a=bad.npy", 4), ("a=bad.npz", 4)])
+                                        ("a=bad.npy", 4), ("a=bad.npz", 4), ("a=1 a=2", 2)])
 def test_frozen_inputs_that_cannot_be_read(tmp_path, monkeypatch, text, code):
     monkeypatch.chdir(tmp_path)
     for name in ("bad.npy", "bad.npz"):
         (tmp_path / name).write_bytes(b"nothing")
     with pytest.raises(ToolError) as caught:
-        read_frozen([text])
+        read_frozen(text.split())
     assert caught.value.code == code
 
 
