@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import ArrayLike
 from onnx import numpy_helper, parser
+
+from run_model_tools.onnx_repair.serve_onnxruntime import session
 
 
 def network(text: str, constants: dict[str, ArrayLike] | None = None, opset: int = 13,
@@ -48,7 +49,7 @@ def weights(seed: int, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
 
 def run_onnxruntime(model: onnx.ModelProto | Path, inputs: dict[str, np.ndarray]) -> list:
     given = str(model) if isinstance(model, Path) else model.SerializeToString()
-    return onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"]).run(None, inputs)
+    return session(given, optimized=True, exact=True).run(None, inputs)
 
 
 def save_classifier(path: Path, batch: int | str = 1) -> Path:
