@@ -73,12 +73,15 @@ TEST(ContentionTest, HoldsForAWhile) {
 }
 
 // In a thread of its own: the one of the tests before may have waited for a busy CPU, which it
-// would tell of now.
+// would tell of now. Its own start may have waited too, under an emulator: then it tells of that
+// first.
 TEST(ContentionTest, IsOverAtSomeTime) {
   std::thread([] {
-    note_contention(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1005));
-    look_for_contention();
+    for (int tries = 0; tries < 3 && (tries == 0 || cpus_are_contended()); ++tries) {
+      note_contention(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1005));
+      look_for_contention();
+    }
     EXPECT_FALSE(cpus_are_contended());
   }).join();
 }
