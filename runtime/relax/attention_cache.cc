@@ -2,7 +2,6 @@
 // what vm.builtin.attention_kv_cache_* do.
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -212,12 +211,7 @@ void pop_all(RelaxCall& call) {
   }
 }
 
-struct CacheFunction {
-  std::string_view name;
-  RelaxBuiltin function;
-};
-
-constexpr CacheFunction kCacheFunctions[] = {
+constexpr NamedBuiltin kCacheFunctions[] = {
     {"vm.builtin.attention_kv_cache_create", create},
     {"vm.builtin.attention_kv_cache_append", append},
     {"vm.builtin.attention_kv_cache_update", update},
@@ -230,10 +224,6 @@ constexpr CacheFunction kCacheFunctions[] = {
 
 }  // namespace
 
-RelaxBuiltin find_cache_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kCacheFunctions), std::end(kCacheFunctions),
-                                  [&](const CacheFunction& f) { return f.name == name; });
-  return found == std::end(kCacheFunctions) ? nullptr : found->function;
-}
+std::span<const NamedBuiltin> cache_functions() { return kCacheFunctions; }
 
 }  // namespace run_model

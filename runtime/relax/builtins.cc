@@ -379,11 +379,6 @@ void invoke_closure(RelaxCall& call) {
   call.result = call.machine.call(*function, call.args.subspan(2));
 }
 
-struct NamedBuiltin {
-  std::string_view name;
-  RelaxBuiltin function;
-};
-
 constexpr NamedBuiltin kBuiltins[] = {
     {"vm.builtin.null_value", null_value},
     {"vm.builtin.copy", copy_value},
@@ -450,11 +445,12 @@ constexpr LeftOut kLeftOut[] = {
 }  // namespace
 
 RelaxBuiltin find_builtin(std::string_view name) {
-  const auto found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
-                                  [&](const NamedBuiltin& b) { return b.name == name; });
-  if (found != std::end(kBuiltins)) return found->function;
-  for (const auto find : {find_cache_function, find_paged_cache_function, find_run_function}) {
-    if (const RelaxBuiltin function = find(name)) return function;
+  for (const std::span<const NamedBuiltin> functions :
+       {std::span<const NamedBuiltin>(kBuiltins), run_functions(), cache_functions(),
+        paged_cache_functions()}) {
+    for (const NamedBuiltin& each : functions) {
+      if (each.name == name) return each.function;
+    }
   }
   return nullptr;
 }

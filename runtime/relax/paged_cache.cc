@@ -1,9 +1,7 @@
 // The caches that language models of TVM's nn.llm (PagedKVCache) keep their keys and values in:
 // what vm.builtin.paged_attention_kv_cache_create makes, and the functions on it. Of each sequence
 // the rows lie in pages, which the model's own kernels find by tables of page numbers.
-#include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -411,12 +409,7 @@ void begin_forward(RelaxCall& call) {
   cache_of(call).begin(call, call.shape(1), call.shape(2));
 }
 
-struct PagedFunction {
-  std::string_view name;
-  RelaxBuiltin function;
-};
-
-constexpr PagedFunction kPagedFunctions[] = {
+constexpr NamedBuiltin kPagedFunctions[] = {
     {"vm.builtin.paged_attention_kv_cache_create", create_paged},
     {"vm.builtin.kv_state_clear", [](RelaxCall& call) { cache_of(call).clear(); }},
     {"vm.builtin.kv_state_add_sequence",
@@ -443,10 +436,6 @@ constexpr PagedFunction kPagedFunctions[] = {
 
 }  // namespace
 
-RelaxBuiltin find_paged_cache_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kPagedFunctions), std::end(kPagedFunctions),
-                                  [&](const PagedFunction& f) { return f.name == name; });
-  return found == std::end(kPagedFunctions) ? nullptr : found->function;
-}
+std::span<const NamedBuiltin> paged_cache_functions() { return kPagedFunctions; }
 
 }  // namespace run_model

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <compare>
 #include <cstring>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -239,12 +238,7 @@ void assert_op(RelaxCall& call) {
 // Nothing: a library does not print, and what a model says while it runs is not its result.
 void print_nothing(RelaxCall& call) { call.result = FfiValue(); }
 
-struct RunFunction {
-  std::string_view name;
-  RelaxBuiltin function;
-};
-
-constexpr RunFunction kRunFunctions[] = {
+constexpr NamedBuiltin kRunFunctions[] = {
     {"relax.run.shape_to_tensor", shape_to_tensor},
     {"relax.run.nonzero", nonzero},
     {"relax.run.unique", unique},
@@ -254,10 +248,6 @@ constexpr RunFunction kRunFunctions[] = {
 
 }  // namespace
 
-RelaxBuiltin find_run_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kRunFunctions), std::end(kRunFunctions),
-                                  [&](const RunFunction& f) { return f.name == name; });
-  return found == std::end(kRunFunctions) ? nullptr : found->function;
-}
+std::span<const NamedBuiltin> run_functions() { return kRunFunctions; }
 
 }  // namespace run_model

@@ -35,7 +35,7 @@ class Channels:
 def lines_ahead(conv: Convolution, isa: Isa, count: int, shares: int) -> int:
     """AHEAD_LINES for tiles of `count` vectors that `shares` tiles of pixels read one after the
     other; 0 for none. Only x86 was measured."""
-    if isa.by_lane or isa.lanes < 8 or conv.weight.size * isa.number_bytes < _FETCHED_BYTES:
+    if isa.by_lane or conv.weight.size * isa.number_bytes < _FETCHED_BYTES:
         return 0
     return -(-isa.lanes * count * isa.lanes * isa.number_bytes // (64 * max(1, shares)))
 

@@ -55,8 +55,9 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     isa, plan = read_plan(mod, target, expressions=False)
     if plan.has_batches():
         raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
-    if share_for_bytes(plan) < LEAST_WORK:
-        raise NotForUs(f"of its work {share_for_bytes(plan):.0%} is in layers that can be bytes "
+    share = share_for_bytes(plan)
+    if share < LEAST_WORK:
+        raise NotForUs(f"of its work {share:.0%} is in layers that can be bytes "
                        "(convolutions, poolings, fully connected layers of one row), so that 8 "
                        "bits would gain nothing; leave it in float32")
     views = _one_by_one(request.views)
