@@ -23,7 +23,7 @@ lint=()
 case ${1:-} in
   -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
   --times) exec python3 "$SCRIPTS/checks/test_times.py" "$LOG_DIR" "$REPO_ROOT/tests/times.json" ;;
-  --all) lint=(clang-tidy) ;;
+  --all) lint=(clang-tidy); export RUN_MODEL_DAMAGE_EVERY=${RUN_MODEL_DAMAGE_EVERY:-3} ;;
 esac
 presets=()
 while (($# > 0)) && [[ $1 != -- ]]; do

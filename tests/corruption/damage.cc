@@ -1,7 +1,6 @@
 #include "tests/corruption/damage.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -57,11 +56,6 @@ std::vector<json> replacements() {
 }
 
 }  // namespace
-
-std::size_t usual_stride() {
-  const char* every = std::getenv("RUN_MODEL_DAMAGE_EVERY");
-  return every == nullptr ? 1 : std::stoul(every);
-}
 
 void for_each_truncation(const std::string& content, const Visit& visit, Density density) {
   for (std::size_t i = 0; i < content.size(); i += density.stride) {

@@ -7,17 +7,16 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "tests/damage_stride.h"
+
 namespace run_model::corruption {
 
 // Takes what was done ("byte 17 ^ 0xff") and the damaged content.
 using Visit = std::function<void(const std::string& description, const std::string& content)>;
 
-// 1, or what RUN_MODEL_DAMAGE_EVERY says, as in the quick tests.
-std::size_t usual_stride();
-
 // How densely a file is damaged: at every `stride`-th position.
 struct Density {
-  std::size_t stride = usual_stride();
+  std::size_t stride = damage_stride();
 };
 
 // Cut off after 0, 1, 2 … bytes.

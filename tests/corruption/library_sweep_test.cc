@@ -72,7 +72,7 @@ TEST(ArtifactSweep, ChecksumsCatchEveryChange) {
 
   for (const auto& [name, content] : pieces) {
     Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, name);
-    Density density{content.size() > 5000 ? 61u : 7u};
+    Density density{damage_stride() * (content.size() > 5000 ? 61 : 7)};
     for_each_damage(
         content,
         [&](const std::string& how, const std::string& bytes) {

@@ -14,6 +14,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/model_library.h"
+#include "tests/damage_stride.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
@@ -188,7 +189,7 @@ long first_fatal_damage(const std::vector<char>& original, unsigned char mask,
   }
   const pid_t child = ::fork();
   if (child == 0) {
-    for (std::size_t at = 0; at < original.size(); ++at) {
+    for (std::size_t at = 0; at < original.size(); at += damage_stride()) {
       const auto offset = static_cast<long>(at);
       if (::write(channel[1], &offset, sizeof(offset)) != sizeof(offset)) {
         ::_exit(2);

@@ -9,6 +9,7 @@
 #include "base/mapped_file.h"
 #include "runtime/elf/target.h"
 #include "runtime/library_check.h"
+#include "tests/damage_stride.h"
 #include "tests/has_elements.h"
 #include "tests/runtime/elf/elf_builder.h"
 #include "tests/throws_error.h"
@@ -266,7 +267,7 @@ TEST(ElfFileTest, NoChangedByteLeadsOutside) {
   for (const char* name : {"bare.so", "direct.so"}) {
     const auto original = library_bytes(name);
     std::size_t refused = 0;
-    for (std::size_t at = 0; at < original.size(); ++at) {
+    for (std::size_t at = 0; at < original.size(); at += damage_stride()) {
       for (const unsigned char mask : {0x01, 0x40, 0xff}) {
         auto bytes = original;
         bytes[at] ^= std::byte{mask};
@@ -288,7 +289,7 @@ TEST(ElfFileTest, NoChangedByteLeadsOutside) {
         }
       }
     }
-    EXPECT_GT(refused, 500u) << name;
+    EXPECT_GT(refused, 500u / damage_stride()) << name;
   }
 }
 
