@@ -50,9 +50,11 @@ class Observed:
         self.lows: list[np.ndarray] = []
         self.highs: list[np.ndarray] = []
         self.samples: list[np.ndarray] = []
+        self._known: dict[float, list[_Range]] = {}
 
     def add(self, values: np.ndarray) -> None:
         """One view's.  Views of one picture follow each other."""
+        self._known.clear()
         if values.ndim == 5:
             rows = np.moveaxis(values[0], 0, 2).reshape(-1, values.shape[1] * values.shape[4])
         else:
@@ -80,8 +82,8 @@ class Observed:
 
     def quantization(self, choice: Choice, views: np.ndarray | None = None) -> Quantization:
         """By the ranges of all views, or only of some, of which these are the numbers."""
-        best = self._of(np.arange(len(self.samples)) if views is None else views,
-                        choice.share, choice.part)
+        best = self._range(np.arange(len(self.samples)) if views is None else views,
+                           choice.share).quantization(choice.share, choice.part)
         if best.channels is None or not math.isfinite(choice.highest):
             return best
         # Above the clamp there is nothing to store, and all channels' clamps fall on one byte.
@@ -93,36 +95,58 @@ class Observed:
 
     def _error(self, share: float, part: float, weighed: _Weighed) -> float:
         """What is lost of the readers' results, as a share of them."""
-        views = np.arange(len(self.samples))
-        lost, count = np.zeros(len(self.lows[0])), 0
-        for fold in np.array_split(views, min(_FOLDS, len(views))):
-            others = np.setdiff1d(views, fold) if len(fold) < len(views) else fold
-            tried = self._of(others, share, part)
+        whole, *folds = self._ranges(share)
+        lost = np.zeros(len(self.lows[0]))
+        for fold, others in zip(self._folds, folds):
+            tried = others.quantization(share, part)
             scales = tried.scales(range(len(lost))) if tried.channels else tried.scale
-            for view in fold:
-                steps = self.samples[view] * (1 / np.asarray(scales)).astype(np.float32)
-                bytes_ = np.rint(np.clip(steps, -tried.zero_point, 255 - tried.zero_point))
-                lost += np.square(bytes_ - steps).sum(0, dtype=np.float64) * np.square(scales)
-                count += len(steps)
-        whole = self._of(views, share, part)
+            steps = np.concatenate([self.samples[view] for view in fold])
+            steps *= (1 / np.asarray(scales)).astype(np.float32)
+            steps -= np.rint(np.clip(steps, -tried.zero_point, 255 - tried.zero_point))
+            lost += np.square(steps, out=steps).sum(0, dtype=np.float64) * np.square(scales)
+        count = sum(map(len, self.samples))
         return float((lost / count * weighed.activation).sum()) + weighed.of_weights(
-            whole.scales(range(len(lost))))
+            whole.quantization(share, part).scales(range(len(lost))))
 
-    def _of(self, views: np.ndarray, share: float, part: float) -> Quantization:
-        """By the part of the range of some views, as Choice says."""
-        factors, low, high = self._range(views, share)
-        found = Quantization.of_range(low * part, high * part)
-        if len(factors) == 1 or share == 0:
-            return found
-        return replace(found, channels=tuple(factors.tolist()))
+    @property
+    def _folds(self) -> list[np.ndarray]:
+        """The views of each."""
+        views = np.arange(len(self.samples))
+        return np.array_split(views, min(_FOLDS, len(views)))
 
-    def _range(self, views: np.ndarray, share: float) -> tuple[np.ndarray, float, float]:
-        """(each lane's factor, lowest and highest number in units of it) of some views."""
+    def _ranges(self, share: float) -> list[_Range]:
+        """That of all views, and for each fold that of the others."""
+        if share not in self._known:
+            views, folds = np.arange(len(self.samples)), self._folds
+            self._known[share] = [self._range(views, share), *(
+                self._range(np.setdiff1d(views, fold) if len(folds) > 1 else fold, share)
+                for fold in folds)]
+        return self._known[share]
+
+    def _range(self, views: np.ndarray, share: float) -> _Range:
         lows = np.min([self.lows[view] for view in views], 0)
         highs = np.max([self.highs[view] for view in views], 0)
         sizes = np.maximum(-lows, highs)
         factors = np.maximum(sizes / (sizes.max() or 1.0), 1e-3) ** share
-        return factors, float((lows / factors).min()), float((highs / factors).max())
+        return _Range(factors, float((lows / factors).min()), float((highs / factors).max()))
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Of some views."""
+
+    factors: np.ndarray
+    """(lanes,): each lane's."""
+    low: float
+    """The lowest number, in units of its lane's factor, and the highest."""
+    high: float
+
+    def quantization(self, share: float, part: float) -> Quantization:
+        """By a part of it, as Choice says."""
+        found = Quantization.of_range(self.low * part, self.high * part)
+        if len(self.factors) == 1 or share == 0:
+            return found
+        return replace(found, channels=tuple(self.factors.tolist()))
 
 
 @dataclass(frozen=True)
