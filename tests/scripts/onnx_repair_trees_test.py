@@ -96,6 +96,13 @@ def test_trees_are_put_together(how, per_leaf):
         "aggregate_function": how}), {"x": x})
 
 
+def test_a_leaf_with_several_weights_of_the_only_target_has_the_first():
+    attrs, leaves = nodes(3, ["BRANCH_LEQ"])
+    x, more = rows(), weights("target", leaves, 3)
+    more["target_ids"] = [0] * len(more["target_ids"])
+    check(model("TreeEnsembleRegressor", x, {**attrs, **more, "n_targets": 1}), {"x": x})
+
+
 def test_other_types_of_rows():
     attrs, leaves = nodes(4, ["BRANCH_LT"], doubles=True)
     x = rows(dtype=np.float64)

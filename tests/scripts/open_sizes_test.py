@@ -151,6 +151,12 @@ PICTURES = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] 
     m = Mul(less, part)
     u = ReduceMean<keepdims=0>(m, last)
 }"""
+# What networks for style and for sound begin with.
+REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] v) {
+    y = Pad<mode="reflect">(x, widths)
+    z = Pad<mode="edge">(x, widths)
+    v = Pad<mode="wrap">(x, widths)
+}"""
 # Recurrent layers in both directions, with states that are as many as texts.
 RECURRENT = """(float[words,batch,5] x)
         => (float[] y, float[] last, float[] cells, float[] z, float[] v, float[] p, float[] q,
@@ -207,6 +213,7 @@ NETWORKS = {
         "low": np.float32(-0.5), "last": np.array([3]),
         **weights(8, w=(20, 3, 3, 3), wb=(20,), dw=(20, 1, 3, 3), gw=(20, 20, 1, 1),
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
+    "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
@@ -222,6 +229,7 @@ UNSEEN = {
                 {"batch": 2, "height": 64, "width": 33, "length": 64}],
     "pictures": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 37, "width": 101},
                  {"batch": 3, "height": 18, "width": 32}],
+    "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
@@ -231,6 +239,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
           "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
+          "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
 EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)}}
@@ -242,7 +251,8 @@ def compiled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("open")
     sizes, requests = {}, []
     for name, (text, constants) in NETWORKS.items():
-        path = save_network(folder / f"{name}.onnx", text, constants, 18)
+        path = save_network(folder / f"{name}.onnx", text, constants,
+                            19 if name == "reflected" else 18)
         sizes[name] = open_sizes(read_model(path), EXAMPLES.get(name, {}))
         (folder / name).mkdir()
         requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request(),

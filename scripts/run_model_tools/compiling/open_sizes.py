@@ -275,7 +275,8 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
     for name, step in steps.items():
         smallest = min(sizes[name] for sizes in core)
         least[name] = next((size for size in (step, 2 * step, 3 * step, base[name])
-                            if size < smallest and takes({**base, name: size})), smallest)
+                            if size < smallest and takes({**base, name: size})
+                            and is_read({**base, name: size})), smallest)
         low = max(sizes[name] for sizes in core)
         most[name] = _largest(lambda size, name=name: is_read(  # type: ignore[misc]
             {**core[0], name: size}), low, max(low, _MOST // step * step, 4 * base[name]), step)

@@ -162,6 +162,11 @@ def of_nodes(node: Node, kind: str, targets: int) -> Forest:
     if len(set(trees[roots].tolist())) != len(roots) or len(roots) != len(set(trees.tolist())):
         raise invalid("not every tree has one root")
     weights, to = numbers(node, f"{kind}_weights"), np.array(attrs[f"{kind}_ids"], np.int64)
+    if targets == 1:
+        # A leaf's further weights for the only target are ignored, as ONNX Runtime does and
+        # sklearn-onnx relies on where it writes the leaf's number once for each class.
+        leaves, first = np.unique(leaves, return_index=True)
+        weights, to = weights[first], to[first]
     values, given = _leaf_table(len(modes), targets, leaves, to, weights)
     missing_true = attrs.get("nodes_missing_value_tracks_true") or np.zeros(len(modes))
     return Forest(modes, np.where(inner, attrs["nodes_featureids"], 0),

@@ -21,6 +21,10 @@ def value(expr, sizes):
         return sizes[str(expr.name)]
     if kind == "Cast":
         return value(expr.value, sizes)
+    if kind == "Call" and expr.op.name.endswith(".if_then_else"):
+        # The importer's start of a slice: one below 0 is counted from the end.
+        condition, then, otherwise = expr.args
+        return value(then if value(condition, sizes) else otherwise, sizes)
     function = _FUNCTIONS.get(kind)
     if function is None:
         raise NoExpression("an extent is a %s" % kind)
@@ -31,7 +35,7 @@ _FUNCTIONS = {
     "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
     "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b,
     "Div": lambda a, b: int(Fraction(a, b)), "Mod": lambda a, b: a - b * int(Fraction(a, b)),
-    "Min": min, "Max": max}
+    "Min": min, "Max": max, "LT": lambda a, b: a < b}
 
 
 class Extents:

@@ -390,28 +390,42 @@ def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "
         return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
                              walk.graph.like(value, x))
     fits = all(max(pads[a]) < x.shape[a] for a in pads)
-    if mode == "edge" or mode == "reflect" and fits:
+    if walk.is_open and mode != "edge" and not fits:
+        raise Refused("what it pads with is shorter than the pads", "use larger inputs.")
+    # The importer's loops over these are as large as the example is.
+    if not walk.is_open and (mode == "edge" or mode == "reflect" and fits):
         widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
         return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64), mode=mode)
     for axis, (before, after) in pads.items():
         extent = x.shape[axis]
         places = np.arange(-before, extent + after)
-        if mode == "wrap" or extent == 1:
+        if mode == "edge":
+            places = places.clip(0, extent - 1)
+        elif mode == "wrap" or extent == 1:
             places = places % extent
         else:
             period = 2 * (extent - 1)
             places = (extent - 1) - np.abs((places % period) - (extent - 1))
-        x = _taken(walk, x, axis, places, before, after)
+        x = _taken(walk, x, axis, places, before, after, turned=mode == "wrap")
     return x
 
 
-def _taken(walk: Walk, x: Value, axis: int, places: np.ndarray, before: int,
-           after: int) -> Value:
-    """The places of an axis; the middle is x itself, which is not moved element by element."""
-    graph = walk.graph
+def _taken(walk: Walk, x: Value, axis: int, places: np.ndarray, before: int, after: int,
+           turned: bool) -> Value:
+    """The places of an axis; the middle is x itself, which is not moved element by element.
+    turned: what comes before is of the other end."""
     extent = x.shape[axis]
-    parts = [graph.op("Gather", x, places[:before], axis=axis)] if before else []
+
+    def taken(some: np.ndarray, of_end: bool) -> Value:
+        # Of an open extent, such places are counted from where a slice begins.
+        if not (walk.is_open and of_end):
+            return walk.graph.op("Gather", x, some, axis=axis)
+        first = int(some.min())
+        end = sliced(walk, x, {axis: range(first, extent)})
+        return walk.graph.op("Gather", end, some - first, axis=axis)
+
+    parts = [taken(places[:before], turned)] if before else []
     parts.append(x)
     if after:
-        parts.append(graph.op("Gather", x, places[before + extent:], axis=axis))
+        parts.append(taken(places[before + extent:], not turned))
     return concatenated(walk, parts, axis)
