@@ -49,6 +49,8 @@ RawPicture decode_raw(Bytes file, const std::string& what, PictureFormat format,
       return decode_tga(file, what);
     case PictureFormat::kBmp:
       return decode_bmp(file, what);
+    case PictureFormat::kWebp:
+      return decode_webp(file, what);
   }
   throw Error(ErrorKind::kInternal, what + ": there is no decoder for its format");
 }

@@ -70,6 +70,10 @@ RawPicture decode_psd(Bytes file, const std::string& what);
 // Refuses a palette that does not begin at entry 0, which stb_image misreads.
 RawPicture decode_tga(Bytes file, const std::string& what);
 
+// By libwebp, which the program opens when it is there to be opened, and refuses WebP without:
+// lossy and lossless, alpha dropped, of an animation the first frame, around which all is black.
+RawPicture decode_webp(Bytes file, const std::string& what);
+
 // stb_image as it is (PNG, JPEG, GIF, PSD, TGA), but safe for files from anywhere. Grey is
 // copied to all three channels, alpha is dropped, and of 16 bits the high byte is kept.
 RawPicture decode_with_stb(Bytes file, const std::string& what);

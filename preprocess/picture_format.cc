@@ -14,7 +14,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view kReadable = "PNG, JPEG, BMP, PNM, GIF, PSD and TGA pictures can be read";
+constexpr std::string_view kReadable =
+    "PNG, JPEG, WebP, BMP, PNM, GIF, PSD and TGA pictures can be read";
 
 constexpr auto kFormats = enum_names<PictureFormat>({{PictureFormat::kPng, "PNG"},
                                                      {PictureFormat::kJpeg, "JPEG"},
@@ -22,7 +23,8 @@ constexpr auto kFormats = enum_names<PictureFormat>({{PictureFormat::kPng, "PNG"
                                                      {PictureFormat::kPnm, "PNM"},
                                                      {PictureFormat::kGif, "GIF"},
                                                      {PictureFormat::kPsd, "PSD"},
-                                                     {PictureFormat::kTga, "TGA"}});
+                                                     {PictureFormat::kTga, "TGA"},
+                                                     {PictureFormat::kWebp, "WebP"}});
 
 using Bytes = std::span<const std::uint8_t>;
 
@@ -39,6 +41,7 @@ constexpr std::array kKnown = {
     Known{0, "GIF87a"sv, PictureFormat::kGif},
     Known{0, "GIF89a"sv, PictureFormat::kGif},
     Known{0, "8BPS"sv, PictureFormat::kPsd},
+    Known{8, "WEBP"sv, PictureFormat::kWebp},
 };
 
 struct Foreign {
@@ -53,7 +56,6 @@ constexpr std::array kForeign = {
     Foreign{0, "PF"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
     Foreign{0, "Pf"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
     Foreign{0, "P7\n"sv, "a PAM picture"sv},
-    Foreign{8, "WEBP"sv, "a WebP picture"sv},
     Foreign{0, "II*\0"sv, "a TIFF picture"sv},
     Foreign{0, "MM\0*"sv, "a TIFF picture"sv},
     Foreign{4, "ftypavif"sv, "an AVIF picture"sv},

@@ -31,9 +31,8 @@ DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params}, o
 graph and parameters too, or a package of tvmc (.tar, .tar.gz))",
      .more = "They are looked for in this order."},
     {.name = "IMAGE",
-     .words =
-         "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA; a folder of pictures; "
-         "or -, for paths from standard input, one a line",
+     .words = "a picture: PNG, JPEG, WebP and GIF (first frame), BMP, PNM, PSD or TGA; a folder of "
+              "pictures; or -, for paths from standard input, one a line",
      .more =
          "Of a folder, files with the endings of pictures are taken in the order of their names. "
          "What cannot be read is named and counted, and the rest is done."},

@@ -14,7 +14,7 @@ void check_written_files(const Settings& settings);
 // The same for a picture whose path was not known then.
 void refuse_to_replace(const std::filesystem::path& read, const std::filesystem::path& written);
 
-// By the endings of their names: pictures, among them those that cannot be read (WebP, TIFF …).
+// By the endings of their names: pictures, among them those that cannot be read (TIFF, HEIF …).
 bool is_picture_name(const std::filesystem::path& path);
 
 }  // namespace run_model

@@ -20,7 +20,7 @@ struct Fixture {
 
 std::vector<Fixture> all_fixtures() {
   std::vector<Fixture> result;
-  for (const auto& picture : fixtures::read_json("pictures.json")) {
+  for (const auto& picture : fixtures::pictures()) {
     const std::string name = picture["file"];
     result.push_back({name, fixtures::read_file(fixtures::data_path("pictures/" + name))});
   }

@@ -64,6 +64,18 @@ nlohmann::json read_json(const std::string& name) {
   return nlohmann::json::parse(read_file(data_path(name)));
 }
 
+nlohmann::json pictures() {
+  nlohmann::json all = read_json("pictures.json");
+#ifdef EMULATED
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (all[i]["file"].get<std::string>().ends_with(".webp")) {
+      all.erase(i);
+    }
+  }
+#endif
+  return all;
+}
+
 std::vector<std::uint8_t> from_hex(const std::string& hex) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {

@@ -23,6 +23,10 @@ std::string source_path(const std::string& name);  // in the repository
 std::vector<std::uint8_t> read_file(const std::string& path);
 nlohmann::json read_json(const std::string& name);
 
+// What pictures.json says of each picture; under an emulator without those in WebP, for which it
+// has no library.
+nlohmann::json pictures();
+
 // "0aff…" as bytes.
 std::vector<std::uint8_t> from_hex(const std::string& hex);
 

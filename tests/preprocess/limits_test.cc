@@ -103,13 +103,28 @@ File header_only(PictureFormat format, std::uint32_t width, std::uint32_t height
       put_le(file, height, 2);
       file.insert(file.end(), {24, 0});
       break;
+    case PictureFormat::kWebp:
+      put_text(file, "RIFF");
+      put_le(file, 60, 4);
+      put_text(file, "WEBPVP8X");
+      put_le(file, 10, 4);
+      put_le(file, 2, 4);  // animated
+      put_le(file, width - 1, 3);
+      put_le(file, height - 1, 3);
+      put_text(file, "ANMF");
+      put_le(file, 30, 4);
+      file.insert(file.end(), 16, 0);  // a frame of one pixel at the corner
+      put_text(file, "VP8L");
+      put_le(file, 5, 4);
+      file.insert(file.end(), {0x2F, 0, 0, 0, 0, 0});
+      break;
   }
   return file;
 }
 
 constexpr std::array kFormats = {PictureFormat::kPng, PictureFormat::kJpeg, PictureFormat::kBmp,
                                  PictureFormat::kPnm, PictureFormat::kGif,  PictureFormat::kPsd,
-                                 PictureFormat::kTga};
+                                 PictureFormat::kTga, PictureFormat::kWebp};
 
 std::string refusal(const File& file) {
   try {

@@ -1,11 +1,11 @@
 #include "runtime/devices/cuda/api.h"
 
-#include "runtime/devices/driver_library.h"
+#include "base/installed_library.h"
 
 namespace run_model::cuda {
 namespace {
 
-void find_all(DriverLibrary& library, Api& api) {
+void find_all(InstalledLibrary& library, Api& api) {
   library.find(api.init, "cuInit");
   library.find(api.driver_version, "cuDriverGetVersion");
   library.find(api.error_name, "cuGetErrorName");
@@ -55,7 +55,7 @@ void find_all(DriverLibrary& library, Api& api) {
 
 const Api* open_api(std::string& reason) {
   static Api api;
-  DriverLibrary library("libcuda.so.1", "CUDA 10.1");
+  InstalledLibrary library("libcuda.so.1", "CUDA 10.1");
   find_all(library, api);
   reason = library.problem();
   return reason.empty() ? &api : nullptr;

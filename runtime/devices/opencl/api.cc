@@ -4,14 +4,14 @@
 #include <array>
 #include <string_view>
 
-#include "runtime/devices/driver_library.h"
+#include "base/installed_library.h"
 
 namespace run_model {
 namespace {
 
 OpenClApi load_opencl() {
   OpenClApi api;
-  DriverLibrary library("libOpenCL.so.1", "OpenCL 1.2");
+  InstalledLibrary library("libOpenCL.so.1", "OpenCL 1.2");
 #define RUN_MODEL_OPENCL_FIND(function) library.find(api.function, #function);
   RUN_MODEL_OPENCL_FUNCTIONS(RUN_MODEL_OPENCL_FIND)
 #undef RUN_MODEL_OPENCL_FIND

@@ -1,6 +1,6 @@
 #include "runtime/devices/vulkan/functions.h"
 
-#include "runtime/devices/driver_library.h"
+#include "base/installed_library.h"
 
 namespace run_model {
 namespace {
@@ -13,7 +13,7 @@ void set(Function& function, PFN_vkVoidFunction address) {
 }  // namespace
 
 std::string load_library(VulkanLibrary& functions, const char* file) {
-  DriverLibrary library(file, "Vulkan 1.1");
+  InstalledLibrary library(file, "Vulkan 1.1");
   library.find(functions.GetInstanceProcAddr, "vkGetInstanceProcAddr");
   if (functions.GetInstanceProcAddr == nullptr) return library.problem();
 #define RUN_MODEL_VULKAN_LOAD(name)                                               \

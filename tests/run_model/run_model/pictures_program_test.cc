@@ -262,10 +262,10 @@ TEST_F(PicturesProgramTest, AStoppedRunKeepsWhatItHasFound) {
 // By the name it is a picture, so leaving it out without a word would be wrong.
 TEST_F(PicturesProgramTest, PicturesOfKindsThatCannotBeReadAreNamed) {
   folder_of_pictures();
-  artifact_.folder().write("pictures/d.webp", std::string("RIFF\x10\0\0\0WEBPVP8 ", 16));
+  artifact_.folder().write("pictures/d.tiff", std::string("II*\0\x08\0\0\0", 8));
   const ProgramResult result = run(path("pictures"), {"--task", path("embedding.json")});
   EXPECT_EQ(result.exit_code, 10);
-  EXPECT_THAT(result.err, HasSubstr("d.webp': this is a WebP picture"));
+  EXPECT_THAT(result.err, HasSubstr("d.tiff': this is a TIFF picture"));
   EXPECT_THAT(result.err, HasSubstr("2 of 4 pictures could not be looked at"));
 }
 

@@ -1,15 +1,16 @@
-// The shared library of a GPU's driver, opened when the program runs.
+// A shared library that this machine may have, a GPU's driver or a decoder, opened when the program
+// runs.
 #pragma once
 
 #include <string>
 
 namespace run_model {
 
-// It stays in the process: drivers leave threads and handlers behind that must not lose their code.
-class DriverLibrary {
+// It stays in the process: some leave threads and handlers behind that must not lose their code.
+class InstalledLibrary {
  public:
   // `oldest` is the first version that has all that is looked for: "CUDA 10.1".
-  DriverLibrary(const char* file, const char* oldest);
+  InstalledLibrary(const char* file, const char* oldest);
 
   // Why the library cannot be used, with the first function that was not found; empty where it can.
   const std::string& problem() const { return problem_; }

@@ -1,10 +1,10 @@
-#include "runtime/devices/driver_library.h"
+#include "base/installed_library.h"
 
 #include <dlfcn.h>
 
 namespace run_model {
 
-DriverLibrary::DriverLibrary(const char* file, const char* oldest)
+InstalledLibrary::InstalledLibrary(const char* file, const char* oldest)
     : file_(file), oldest_(oldest), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ != nullptr) return;
   const char* const said = ::dlerror();
@@ -14,11 +14,11 @@ DriverLibrary::DriverLibrary(const char* file, const char* oldest)
                  : file_ + " cannot be opened (" + reason + ")";
 }
 
-void* DriverLibrary::address(const char* name) const {
+void* InstalledLibrary::address(const char* name) const {
   return handle_ == nullptr ? nullptr : ::dlsym(handle_, name);
 }
 
-void DriverLibrary::note_missing(const char* name) {
+void InstalledLibrary::note_missing(const char* name) {
   if (problem_.empty()) problem_ = file_ + " has no " + name + ", so it is older than " + oldest_;
 }
 
