@@ -24,11 +24,6 @@ constexpr std::uint32_t kOs2Header = 64;  // its other compressions are none of 
 
 using Rgb = std::array<std::uint8_t, kImageChannels>;
 
-[[noreturn]] void damaged_bmp(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the BMP picture is damaged: " + found,
-              "copy or download the file again");
-}
-
 [[noreturn]] void unsupported_bmp(const std::string& what, const std::string& found) {
   throw Error(ErrorKind::kImage, what + ": the BMP picture has " + found + ", which is not read",
               "convert it to PNG");
@@ -42,7 +37,7 @@ class Channel {
       : mask_(mask), shift_(mask == 0 ? 0 : std::countr_zero(mask)) {
     greatest_ = mask >> shift_;
     if (mask == 0 || (greatest_ & (greatest_ + 1)) != 0) {
-      damaged_bmp(what, "the bits of a colour are not beside each other");
+      damaged_picture(what, "BMP", "the bits of a colour are not beside each other");
     }
   }
   std::uint8_t of(std::uint32_t pixel) const {
@@ -121,8 +116,8 @@ class BmpReader {
     // Some writers leave the palette out of their reckoning.
     const bool reckoned = pixels > kFileHeader + header;
     if (reckoned && pixels < end) {
-      damaged_bmp(what_,
-                  "its pixels begin at byte " + std::to_string(pixels) + ", among its masks");
+      damaged_picture(what_, "BMP",
+                      "its pixels begin at byte " + std::to_string(pixels) + ", among its masks");
     }
     reader_.seek(reckoned ? pixels : end);
     row_bytes_ = (static_cast<std::uint64_t>(width_) * bits_ + 31) / 32 * 4;
@@ -160,7 +155,8 @@ class BmpReader {
                                  std::to_string(compression_));
     }
     if (top_down_ && has_runs()) {
-      damaged_bmp(what_, "its runs go from top to bottom, which the format does not allow");
+      damaged_picture(what_, "BMP",
+                      "its runs go from top to bottom, which the format does not allow");
     }
   }
 
@@ -240,16 +236,16 @@ class BmpReader {
         x = 0;
         ++y;
       } else if (value == kEndOfPicture) {
-        damaged_bmp(what_, "its runs end before its last pixel");
+        damaged_picture(what_, "BMP", "its runs end before its last pixel");
       } else if (value == kJump) {
         x += reader_.u8();
         y += reader_.u8();
         if (x > width) {
-          damaged_bmp(what_, "its runs leave a row");
+          damaged_picture(what_, "BMP", "its runs leave a row");
         }
       } else {
         if (value > width - x) {
-          damaged_bmp(what_, "a run of pixels goes beyond its row");
+          damaged_picture(what_, "BMP", "a run of pixels goes beyond its row");
         }
         const std::size_t bytes = compression_ == kRle4 ? (value + 1U) / 2 : value;
         const Bytes pixels = reader_.octets(bytes);

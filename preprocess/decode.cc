@@ -19,12 +19,13 @@ namespace {
 constexpr auto kJpegDecoders = enum_names<JpegDecoder>(
     {{JpegDecoder::kLibjpegTurbo, "libjpeg-turbo"}, {JpegDecoder::kStb, "stb"}});
 
+constexpr const char* kAgain = "copy or download the file again";
+
 Error picture_error(const ByteFault& fault) {
   const std::string problem = fault.past_end
                                   ? "the picture is truncated at byte " + std::to_string(fault.end)
                                   : "the picture is damaged: " + fault.problem;
-  return Error(ErrorKind::kImage, std::string(fault.source) + ": " + problem,
-               "copy or download the file again");
+  return Error(ErrorKind::kImage, std::string(fault.source) + ": " + problem, kAgain);
 }
 
 RawPicture decode_raw(Bytes file, const std::string& what, PictureFormat format,
@@ -84,6 +85,11 @@ std::vector<std::byte> read_picture_file(const std::string& path) {
 
 ByteReader picture_reader(Bytes bytes, const std::string& what, std::endian order) {
   return {bytes, what, {.order = order, .error = picture_error}};
+}
+
+void damaged_picture(const std::string& what, std::string_view format, const std::string& found) {
+  throw Error(ErrorKind::kImage,
+              what + ": the " + std::string(format) + " picture is damaged: " + found, kAgain);
 }
 
 std::string_view jpeg_decoder_name(JpegDecoder decoder) { return kJpegDecoders.name(decoder); }

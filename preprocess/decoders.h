@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <run_model/image.h>
 #include "base/byte_reader.h"
@@ -24,6 +25,10 @@ struct RawPicture {
 // Throws Error(kImage) past the end. `what` must outlive the reader.
 ByteReader picture_reader(Bytes bytes, const std::string& what,
                           std::endian order = std::endian::big);
+
+// Throws Error(kImage) "<what>: the <format> picture is damaged: <found>".
+[[noreturn]] void damaged_picture(const std::string& what, std::string_view format,
+                                  const std::string& found);
 
 // Every checksum is compared. Pictures of 8 bits a sample without palette or interlacing, which
 // nearly all photographs are, are unfiltered here in less than half of stb_image's time; the others

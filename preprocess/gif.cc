@@ -18,11 +18,6 @@ constexpr std::uint8_t kTransparentFlag = 1;
 constexpr int kLongestCode = 12;
 constexpr std::size_t kSizeAt = 6;  // of the picture in the file: width and height, 16 bits each
 
-[[noreturn]] void damaged_gif(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the GIF picture is damaged: " + found,
-              "copy or download the file again");
-}
-
 // The colour table that the flags of a header or image descriptor announce; empty without one.
 Bytes color_table(ByteReader& reader, int flags) {
   return (flags & 0x80) != 0 ? reader.octets(std::size_t{3} << ((flags & 7) + 1)) : Bytes();
@@ -117,7 +112,7 @@ Frame read_first_frame(Bytes file, const std::string& what) {
       break;
     }
     if (block != kExtension) {
-      damaged_gif(what, "there is neither an image nor an extension" + place);
+      damaged_picture(what, "GIF", "there is neither an image nor an extension" + place);
     }
     const int label = reader.u8();
     const auto start = static_cast<std::size_t>(reader.position());
@@ -141,13 +136,14 @@ Frame read_first_frame(Bytes file, const std::string& what) {
   }
   const int root_bits = reader.u8();
   if (root_bits < 1 || root_bits >= kLongestCode) {
-    damaged_gif(what, "its codes begin with " + std::to_string(root_bits) + " bits");
+    damaged_picture(what, "GIF", "its codes begin with " + std::to_string(root_bits) + " bits");
   }
   const std::int64_t wanted = std::int64_t{frame.region.width} * frame.region.height;
   const std::int64_t found = count_pixels(sub_blocks(reader), root_bits, wanted);
   if (found < wanted) {
-    damaged_gif(what, "its data has " + std::to_string(found) + " pixels instead of " +
-                          std::to_string(wanted));
+    damaged_picture(
+        what, "GIF",
+        "its data has " + std::to_string(found) + " pixels instead of " + std::to_string(wanted));
   }
   return frame;
 }

@@ -180,11 +180,6 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
   return true;
 }
 
-[[noreturn]] void damaged_jpeg(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the JPEG picture is damaged: " + found,
-              "copy or download the file again");
-}
-
 [[noreturn]] void unsupported(const std::string& what, const std::string& found,
                               const std::string& hint) {
   throw Error(ErrorKind::kImage, what + ": the JPEG picture " + found, hint);
@@ -203,7 +198,7 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
                       " (lossless or hierarchical)",
                   "only baseline and progressive JPEG can be read; convert it");
     default:
-      damaged_jpeg(what, decoder.message);
+      damaged_picture(what, "JPEG", decoder.message);
   }
 }
 
@@ -213,14 +208,14 @@ void check_complete(const jpeg_decompress_struct& info, const std::string& what)
   constexpr int kGuessed = 10;  // the DC coefficient and those that libjpeg guesses
   for (int i = 0; i < info.num_components; ++i) {
     if (info.comp_info[i].quant_table == nullptr) {
-      damaged_jpeg(what, "it ends before all its colour components");
+      damaged_picture(what, "JPEG", "it ends before all its colour components");
     }
     // By coefficient: the lowest bit that a scan brought, or -1.
     const bool complete =
         info.coef_bits == nullptr || std::all_of(info.coef_bits[i], info.coef_bits[i] + kGuessed,
                                                  [](int bit) { return bit == 0; });
     if (!complete) {
-      damaged_jpeg(what, "it ends before the last scan of a colour component");
+      damaged_picture(what, "JPEG", "it ends before the last scan of a colour component");
     }
   }
 }
@@ -254,7 +249,8 @@ void check_tables(const jpeg_decompress_struct& info, const std::string& what) {
         component.dc_tbl_no < NUM_HUFF_TBLS && component.ac_tbl_no < NUM_HUFF_TBLS;
     if (!numbered || info.dc_huff_tbl_ptrs[component.dc_tbl_no] == nullptr ||
         info.ac_huff_tbl_ptrs[component.ac_tbl_no] == nullptr) {
-      damaged_jpeg(what, "its header has bytes that are of no segment, and lacks a Huffman table");
+      damaged_picture(what, "JPEG",
+                      "its header has bytes that are of no segment, and lacks a Huffman table");
     }
   }
 }
@@ -324,7 +320,8 @@ RawPicture decode_jpeg(Bytes file, const std::string& what) {
     check_tables(info, what);
   }
   if (picture.channels != 1 && picture.channels != 3 && picture.channels != 4) {
-    damaged_jpeg(what, "it has " + std::to_string(picture.channels) + " colour components");
+    damaged_picture(what, "JPEG",
+                    "it has " + std::to_string(picture.channels) + " colour components");
   }
 
   require(attempt(decoder, start), decoder, what);

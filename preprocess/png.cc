@@ -34,11 +34,6 @@ constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kHeaderBytes = 13;
 constexpr std::uint32_t kLargestChunk = 0x7FFFFFFF;
 
-[[noreturn]] void damaged(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the PNG picture is damaged: " + found,
-              "copy or download the file again");
-}
-
 struct Chunk {
   std::string type;
   Bytes body;
@@ -52,13 +47,13 @@ Chunk read_chunk(ByteReader& reader, const std::string& what) {
   const Bytes type = reader.octets(4);
   Chunk chunk{std::string(type.begin(), type.end()), {}};
   if (!std::all_of(chunk.type.begin(), chunk.type.end(), is_letter) || length > kLargestChunk) {
-    damaged(what, "there is no chunk" + place);
+    damaged_picture(what, "PNG", "there is no chunk" + place);
   }
   chunk.body = reader.octets(length);
   // The checksum covers the type and the body, which lie together; both fit zlib's 32-bit length.
   const auto checked = static_cast<uInt>(type.size() + length);
   if (crc32(0, type.data(), checked) != reader.u32()) {
-    damaged(what, "the checksum of chunk " + chunk.type + place + " is wrong");
+    damaged_picture(what, "PNG", "the checksum of chunk " + chunk.type + place + " is wrong");
   }
   return chunk;
 }
@@ -70,7 +65,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
   reader.skip(kSignatureBytes);
   const Chunk header = read_chunk(reader, what);
   if (header.type != "IHDR" || header.body.size() != kHeaderBytes) {
-    damaged(what, "it begins with chunk " + header.type + " instead of IHDR");
+    damaged_picture(what, "PNG", "it begins with chunk " + header.type + " instead of IHDR");
   }
   ByteReader fields = picture_reader(header.body, what);
   const std::uint32_t width = fields.u32();
@@ -90,7 +85,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
   for (;;) {
     const Chunk chunk = read_chunk(reader, what);
     if (chunk.type == "IHDR") {
-      damaged(what, "it has two IHDR chunks");
+      damaged_picture(what, "PNG", "it has two IHDR chunks");
     } else if (chunk.type == "IDAT") {
       info.data.push_back(chunk.body);
     } else if (chunk.type == "eXIf") {
@@ -105,7 +100,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
   }
   info.orientation = orientation_of(exif.empty() ? Bytes(exif_text) : exif, xmp);
   if (info.data.empty()) {
-    damaged(what, "it has no IDAT chunk");
+    damaged_picture(what, "PNG", "it has no IDAT chunk");
   }
   return info;
 }

@@ -45,11 +45,6 @@ const LibWebp& lib_webp() {
   return found;
 }
 
-[[noreturn]] void damaged_webp(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the WebP picture is damaged: " + found,
-              "copy or download the file again");
-}
-
 struct RiffChunk {
   std::string_view type;
   Bytes body;
@@ -121,11 +116,11 @@ WebpInfo read_webp(Bytes file, const std::string& what) {
   const std::uint32_t length = reader.u32();
   WebpInfo info;
   if (length < 4) {
-    damaged_webp(what, "it says that it has " + std::to_string(length) + " bytes");
+    damaged_picture(what, "WebP", "it says that it has " + std::to_string(length) + " bytes");
   }
   read_chunks(reader.part(reader.position() + 4, length - 4), false, what, info);
   if (info.frame.empty()) {
-    damaged_webp(what, "it has no picture data");
+    damaged_picture(what, "WebP", "it has no picture data");
   }
   return info;
 }
@@ -142,7 +137,7 @@ RawPicture decode_webp(Bytes file, const std::string& what) {
   int width = 0;
   int height = 0;
   if (library.get_info(info.frame.data(), info.frame.size(), &width, &height) == 0) {
-    damaged_webp(what, "its picture data has no header");
+    damaged_picture(what, "WebP", "its picture data has no header");
   }
   const int whole_width = info.width == 0 ? width : info.width;
   const int whole_height = info.height == 0 ? height : info.height;
@@ -151,9 +146,10 @@ RawPicture decode_webp(Bytes file, const std::string& what) {
                         ? info.x <= whole_width - width && info.y <= whole_height - height
                         : width == whole_width && height == whole_height;
   if (!fits) {
-    damaged_webp(what, "a frame of " + std::to_string(width) + " x " + std::to_string(height) +
-                           " pixels does not fit a picture of " + std::to_string(whole_width) +
-                           " x " + std::to_string(whole_height));
+    damaged_picture(what, "WebP",
+                    "a frame of " + std::to_string(width) + " x " + std::to_string(height) +
+                        " pixels does not fit a picture of " + std::to_string(whole_width) + " x " +
+                        std::to_string(whole_height));
   }
   RawPicture picture;
   picture.image = Image(whole_width, whole_height);
@@ -169,7 +165,7 @@ RawPicture decode_webp(Bytes file, const std::string& what) {
   if (library.decode_rgb(info.frame.data(), info.frame.size(), picture.image.data() + first,
                          picture.image.byte_count() - first,
                          whole_width * kImageChannels) == nullptr) {
-    damaged_webp(what, "its picture data cannot be decoded");
+    damaged_picture(what, "WebP", "its picture data cannot be decoded");
   }
   return picture;
 }
