@@ -158,12 +158,10 @@ RawPicture decode_webp(Bytes file, const std::string& what) {
   }
   picture.channels = info.has_alpha ? 4 : 3;
   picture.orientation = orientation_of(info.exif, info.xmp);
-  const std::size_t first =
-      (static_cast<std::size_t>(info.y) * static_cast<std::size_t>(whole_width) +
-       static_cast<std::size_t>(info.x)) *
-      kImageChannels;
-  if (library.decode_rgb(info.frame.data(), info.frame.size(), picture.image.data() + first,
-                         picture.image.byte_count() - first,
+  std::uint8_t* const corner = picture.image.row(info.y) + info.x * kImageChannels;
+  const std::uint8_t* const end = picture.image.data() + picture.image.byte_count();
+  if (library.decode_rgb(info.frame.data(), info.frame.size(), corner,
+                         static_cast<std::size_t>(end - corner),
                          whole_width * kImageChannels) == nullptr) {
     damaged_picture(what, "WebP", "its picture data cannot be decoded");
   }

@@ -50,11 +50,9 @@ class Observed:
         self.lows: list[np.ndarray] = []
         self.highs: list[np.ndarray] = []
         self.samples: list[np.ndarray] = []
-        self._known: dict[float, list[_Range]] = {}
 
     def add(self, values: np.ndarray) -> None:
         """One view's.  Views of one picture follow each other."""
-        self._known.clear()
         if values.ndim == 5:
             rows = np.moveaxis(values[0], 0, 2).reshape(-1, values.shape[1] * values.shape[4])
         else:
@@ -76,14 +74,14 @@ class Observed:
         share = _SHARES[0] if lanes == 1 else _USUAL_SHARE
         part = self._best_part(share, weighed)
         if lanes > 1:
-            share = min(_SHARES, key=lambda tried: self._error(tried, part, weighed))
+            share = min(_SHARES, key=lambda tried: self._error(self._ranges(tried), part, weighed))
             part = self._best_part(share, weighed)
         return Choice(share, part, highest)
 
     def quantization(self, choice: Choice, views: np.ndarray | None = None) -> Quantization:
         """By the ranges of all views, or only of some, of which these are the numbers."""
         best = self._range(np.arange(len(self.samples)) if views is None else views,
-                           choice.share).quantization(choice.share, choice.part)
+                           choice.share).quantization(choice.part)
         if best.channels is None or not math.isfinite(choice.highest):
             return best
         # Above the clamp there is nothing to store, and all channels' clamps fall on one byte.
@@ -91,14 +89,15 @@ class Observed:
         return replace(best, channels=tuple(min(factor, most) for factor in best.channels))
 
     def _best_part(self, share: float, weighed: _Weighed) -> float:
-        return min(_PARTS, key=lambda part: self._error(share, part, weighed))
+        ranges = self._ranges(share)
+        return min(_PARTS, key=lambda part: self._error(ranges, part, weighed))
 
-    def _error(self, share: float, part: float, weighed: _Weighed) -> float:
-        """What is lost of the readers' results, as a share of them."""
-        whole, *folds = self._ranges(share)
+    def _error(self, ranges: list[_Range], part: float, weighed: _Weighed) -> float:
+        """What is lost of the readers' results, as a share of them; ranges: of _ranges()."""
+        whole, *folds = ranges
         lost = np.zeros(len(self.lows[0]))
         for fold, others in zip(self._folds, folds):
-            tried = others.quantization(share, part)
+            tried = others.quantization(part)
             scales = tried.scales(range(len(lost))) if tried.channels else tried.scale
             steps = np.concatenate([self.samples[view] for view in fold])
             steps *= (1 / np.asarray(scales)).astype(np.float32)
@@ -106,7 +105,7 @@ class Observed:
             lost += np.square(steps, out=steps).sum(0, dtype=np.float64) * np.square(scales)
         count = sum(map(len, self.samples))
         return float((lost / count * weighed.activation).sum()) + weighed.of_weights(
-            whole.quantization(share, part).scales(range(len(lost))))
+            whole.quantization(part).scales(range(len(lost))))
 
     @property
     def _folds(self) -> list[np.ndarray]:
@@ -116,18 +115,17 @@ class Observed:
 
     def _ranges(self, share: float) -> list[_Range]:
         """That of all views, and for each fold that of the others."""
-        if share not in self._known:
-            views, folds = np.arange(len(self.samples)), self._folds
-            self._known[share] = [self._range(views, share), *(
-                self._range(np.setdiff1d(views, fold) if len(folds) > 1 else fold, share)
-                for fold in folds)]
-        return self._known[share]
+        views, folds = np.arange(len(self.samples)), self._folds
+        return [self._range(views, share), *(
+            self._range(np.setdiff1d(views, fold) if len(folds) > 1 else fold, share)
+            for fold in folds)]
 
     def _range(self, views: np.ndarray, share: float) -> _Range:
         lows = np.min([self.lows[view] for view in views], 0)
         highs = np.max([self.highs[view] for view in views], 0)
         sizes = np.maximum(-lows, highs)
-        factors = np.maximum(sizes / (sizes.max() or 1.0), 1e-3) ** share
+        factors = (np.maximum(sizes / (sizes.max() or 1.0), 1e-3) ** share if share
+                   else np.ones(1))
         return _Range(factors, float((lows / factors).min()), float((highs / factors).max()))
 
 
@@ -136,15 +134,15 @@ class _Range:
     """Of some views."""
 
     factors: np.ndarray
-    """(lanes,): each lane's."""
+    """(lanes,): each lane's; (1,), where they have one for all."""
     low: float
     """The lowest number, in units of its lane's factor, and the highest."""
     high: float
 
-    def quantization(self, share: float, part: float) -> Quantization:
+    def quantization(self, part: float) -> Quantization:
         """By a part of it, as Choice says."""
         found = Quantization.of_range(self.low * part, self.high * part)
-        if len(self.factors) == 1 or share == 0:
+        if len(self.factors) == 1:
             return found
         return replace(found, channels=tuple(self.factors.tolist()))
 
