@@ -48,7 +48,7 @@ function(run_model_configure_target target)
     # AddressSanitizer notices the use of what is null, gone or too small by itself; these are a fifth of
     # the time that a file takes to compile.
     if(RUN_MODEL_SANITIZE MATCHES "undefined")
-      target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size,vptr)
+      target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size,vptr,pointer-overflow)
     endif()
     target_link_options(${target} PUBLIC -fsanitize=${RUN_MODEL_SANITIZE})
     if(RUN_MODEL_HAS_GOLD)

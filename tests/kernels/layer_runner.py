@@ -116,7 +116,7 @@ _ARM = (("aarch64", AARCH64, NEON64), ("armhf", ARMHF, NEON32))
 
 def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
     found = [pytest.param(Machine(NATIVE, (AVX512, AVX2, NEON64), 1), id="native"),
-             pytest.param(Machine(SANITIZED, (WIDEST, NEON32), 2, 0.6), id="sanitized",
+             pytest.param(Machine(SANITIZED, (WIDEST, NEON32), 2, 0.2), id="sanitized",
                           marks=pytest.mark.full)]
     found += [pytest.param(Machine(toolchain, (isa,), 3, 0.4), id=name, marks=pytest.mark.slow)
               for name, toolchain, isa in emulated]

@@ -114,7 +114,7 @@ def test_layers_find_their_kernels_and_give_what_onnx_runtime_gives(tmp_path, ta
         assert found[name]["instruction_set"] == ("avx2" if target.endswith("v3") else "avx512")
 
 
-@pytest.mark.parametrize("kernels", ["ours", "stock"])
+@pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.slow)])
 def test_states_are_quantised_at_every_step(tmp_path, kernels):
     """As ONNX Runtime has it on one thread: on several, each takes the range of its own rows."""
     model = steps_quantised_at_run_time()
@@ -131,7 +131,7 @@ def test_states_are_quantised_at_every_step(tmp_path, kernels):
         np.testing.assert_allclose(have, expected, rtol=0, atol=2e-5)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_other_networks_give_what_onnx_runtime_gives(tmp_path):
     networks = NETWORKS | MATRIX_NETWORKS
     check({name: networks[name]() for name in networks.keys() - FOUND}, tmp_path, TARGETS[0])

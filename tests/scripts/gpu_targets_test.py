@@ -28,9 +28,8 @@ from run_model_tools.tuning import selection
 from small_networks import run_onnxruntime, save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
-QUICK = ("softmax", "two_devices", "both_devices", "not_a_number", "not_a_number_indices",
-         "best_of_some", "parts", "few_long_rows", "running_sums", "far_apart_in_groups",
-         "quantized_at_run_time")
+QUICK = ("softmax", "two_devices", "not_a_number", "not_a_number_indices", "parts",
+         "few_long_rows", "running_sums", "quantized_at_run_time")
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))

@@ -105,7 +105,8 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
         views = {name: file[name] for name in file.files}
     with np.load(request["calibration"]["pictures"]) as file:
         pictures = file["pictures"]
-    host = Host(tvm.target.Target(native_target(tvm)),
+    # What is TVM's own runs a few times only, and takes LLVM longer than that at its best.
+    host = Host(tvm.target.Target(native_target(tvm) + " -opt-level=1"),
                 lambda module, target: faster_folding.build(tvm, module, target),
                 lambda what: tell(request, "work", at=what))
     asked = request["calibration"]

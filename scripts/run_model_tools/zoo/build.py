@@ -34,12 +34,15 @@ class Cell:
 class Builder:
     """Makes artifacts below one folder.
 
-    forms: what compile_model's --forms takes, or None for the usual form only.
+    forms: what compile_model's --forms takes, or None for the usual form only; verified: whether
+    it compares them.
     """
 
-    def __init__(self, out: Path, forms: str | None, jobs: int, quiet: bool) -> None:
+    def __init__(self, out: Path, forms: str | None, jobs: int, verified: bool,
+                 quiet: bool) -> None:
         self._out = out
         self._forms = forms
+        self._verified = verified
         self._jobs = jobs
         self._progress = _Progress(quiet)
 
@@ -87,6 +90,8 @@ class Builder:
                    "--name", model.name, "--target", target, "--out", str(self._out), *options]
         if self._forms:
             command += ["--forms", self._forms]
+        if not self._verified:
+            command.append("--no-verify")
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -29,5 +29,6 @@ class Host:
         # Threads that wait for each other at every layer make a busy machine crawl.
         tvm.get_global_func("runtime.config_threadpool")(1, 1)
         module, layers = write_module(plan, isa, outputs)
-        operators.compile_all(layers.values(), self.target)
-        return graph_executor.GraphModule(self.build(module, self.target)["default"](tvm.cpu(0)))
+        with operators.loaded(layers.values(), self.target):
+            factory = self.build(module, self.target)
+        return graph_executor.GraphModule(factory["default"](tvm.cpu(0)))

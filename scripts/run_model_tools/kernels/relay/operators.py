@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relay, te, tir
+from tvm.contrib import cc
 from tvm.relay.op import op as relay_op
 
-from run_model_tools.kernels.c_compiler import compile_to_ir, target_flags
+from run_model_tools.kernels.c_compiler import compile_to_ir, ir_to_object, target_flags
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.tensors import Blocked
@@ -23,6 +28,8 @@ from run_model_tools.kernels.tensors import Blocked
 _layers: dict[str, Layer] = {}
 _registered: dict[str, int] = {}
 _ir: dict[tuple, str] = {}
+_loaded: dict[str, ctypes.CDLL] = {}
+_are_loaded = False
 
 
 def operator_name(layer: Layer, name: str) -> str:
@@ -98,11 +105,12 @@ def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
     For measuring, it computes the same `runs` times, each with constants of its own: these are
     tensors (runs, numbers) then.
     """
-    ir = _compiled(layer, _flags(target))
+    ir = None if _are_loaded else _compiled(layer, _flags(target))
 
     def body(ins: Any, outs: Any) -> Any:
         ib = tir.ir_builder.create()
-        ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
+        if ir is not None:
+            ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
         if runs == 1:
             _emit(ib, layer, [b.access_ptr("r") for b in ins], outs[0].access_ptr("w"))
         else:
@@ -139,9 +147,39 @@ def compile_all(layers: Iterable[Layer], target: tvm.target.Target) -> None:
     """Compiles the layers' C code, as many at a time as there are CPUs: TVM, which asks for it
     later, lowers one layer after the other."""
     flags = _flags(target)
+    _of_each(layers, lambda layer: _compiled(layer, flags))
+
+
+def _of_each(layers: Iterable[Layer], make: Callable[[Layer], Any]) -> list[Any]:
+    """What is made of all layers of different code, by as many threads as there are CPUs."""
     different = {layer.symbol(0): layer for layer in layers}.values()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(lambda layer: _compiled(layer, flags), different))
+        return list(pool.map(make, different))
+
+
+@contextmanager
+def loaded(layers: Iterable[Layer], target: tvm.target.Target) -> Iterator[None]:
+    """Within, networks that are built call the layers' functions in this process, which keeps them,
+    instead of having their code: LLVM compiles each once, whatever networks it is in."""
+    global _are_loaded
+    layers = [layer for layer in layers if layer.symbol(0) not in _loaded]
+    with TemporaryDirectory() as folder:
+        def object_of(layer: Layer) -> str:
+            path = Path(folder) / f"{layer.symbol(0)}.o"
+            ir_to_object(_compiled(layer, _flags(target)), target_flags(dict(target.attrs)), path,
+                         quickly=True)
+            return str(path)
+        objects = _of_each(layers, object_of)
+        if objects:
+            path = str(Path(folder) / "layers.so")
+            cc.create_shared(path, objects)
+            library = ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+            _loaded.update((layer.symbol(0), library) for layer in layers)
+    _are_loaded = True
+    try:
+        yield
+    finally:
+        _are_loaded = False
 
 
 def _flags(target: tvm.target.Target) -> list[str]:
