@@ -276,6 +276,20 @@ def test_rows_of_tables_of_four_bits(kind, axis, along, zeros):
     check(model, {"i": np.array([[0, 2], [-1, 1]])})
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+def test_tables_of_four_bits_are_read_in_bytes(kind):
+    """As ONNX Runtime's quantizer writes them: two numbers in each of `raw_data`."""
+    low = -8 if kind == TensorProto.INT4 else 0
+    model, tensors = of_few_bits(kind, np.random.default_rng(4).integers(low, low + 16, 960),
+                                 True, 0, 1)
+    for tensor in tensors:
+        packed = np.array(tensor.int32_data).astype(np.uint8).tobytes()
+        tensor.ClearField("int32_data")
+        tensor.raw_data = packed
+    model.graph.initializer.extend(tensors)
+    check(model, {"i": np.array([[0, 2], [-1, 1]])})
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_of_tables_of_packed_bytes(zeros):
     """ONNX Runtime 1.22 and later; a table without zero points has its 0 in the middle."""

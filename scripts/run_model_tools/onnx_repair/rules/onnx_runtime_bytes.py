@@ -310,7 +310,7 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     packed, zeros = node.constant(0, "its table"), node.constant(3, "its zero points")
     places, scales = node.tensor(1), node.tensor(2)
     assert packed is not None
-    if packed.dtype == np.uint8:  # Otherwise it is of four bits by its type.
+    if node.tensor(0).elem_type == TensorProto.UINT8:  # Else it is of four bits by its type.
         if bits not in (4, 8):
             raise Refused(f"its table has {bits} bits", "quantise it to 4 or 8 bits.")
         table = graph.constant(_unpacked(packed, bits))
