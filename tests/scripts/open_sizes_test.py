@@ -102,6 +102,24 @@ GRID = """(float[batch,3,height,width] x) => (float[] y) {
     found = Reshape(f, form)
     y = Add(found, points)
 }"""
+# Numbered patches, whose count follows from no side alone, and queries for each picture.
+PATCHES = """(float[batch,3,height,width] x) => (float[] y) {
+    f = Conv<strides=[3,3]>(x, w)
+    flat = Reshape(f, channels)
+    tokens = Transpose<perm=[0,2,1]>(flat)
+    all = Shape(tokens)
+    count = Gather(all, one)
+    numbers0 = Range(zero, count, one)
+    numbers = Cast<to=1>(numbers0)
+    column = Unsqueeze(numbers, second)
+    placed = Add(tokens, column)
+    batch = Slice(all, first, second)
+    times = Concat<axis=0>(batch, ones)
+    asking = Tile(queries, times)
+    asked = MatMul(asking, flat)
+    shares = Softmax<axis=-1>(asked)
+    y = MatMul(shares, placed)
+}"""
 # Products with weights, one of them turned, for as many rows as there are words.
 DENSE = """(float[batch,words,20] x) => (float[] y) {
     a = MatMul(x, w)
@@ -214,6 +232,8 @@ NETWORKS = {
         **weights(8, w=(20, 3, 3, 3), wb=(20,), dw=(20, 1, 3, 3), gw=(20, 20, 1, 1),
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
+    "patches": (PATCHES, {**SCALARS, "channels": np.array([0, 4, -1]), "ones": np.array([1, 1]),
+                          **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
@@ -230,6 +250,7 @@ UNSEEN = {
     "pictures": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 37, "width": 101},
                  {"batch": 3, "height": 18, "width": 32}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
+    "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
@@ -240,6 +261,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
+          "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
 EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)}}

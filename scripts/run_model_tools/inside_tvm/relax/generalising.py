@@ -89,8 +89,7 @@ class _Generaliser:
                         guard, relax.Tuple([made, *(known[other] for other in others)]),
                         relax.TensorType(shape, made.ty.dtype)))
             elif name.startswith(COUNTING):
-                count = self._number([p.ty.shape.values[0] for p in together], ())
-                made = builder.emit(relax.op.arange(0, count, 1, "int64"))
+                made = [p.ty.shape.values[0] for p in together]
             else:
                 made = self._constant(relax, [hidden[str(p.name)] for hidden, p in
                                               zip(self._hidden, together)])
@@ -177,7 +176,14 @@ class _Generaliser:
             places = {places.get(e) for places, e in zip(self._places, exprs)}
             if len(places) > 1 or None in places:
                 raise Differs("its operators read other tensors at some sizes than at others")
-            return self._values[places.pop()]
+            place = places.pop()
+            if isinstance(self._values[place], list):
+                # Numbers from 0 up are made where they are read: their count may follow from
+                # extents that are known there.
+                count = self._number(self._values[place], near)
+                self._values[place] = relax.BlockBuilder.current().emit(
+                    relax.op.arange(0, count, 1, "int64"))
+            return self._values[place]
         if isinstance(first, self._tvm.ir.GenericConst):
             return self._constant(relax, [e.value.numpy() for e in exprs])
         if isinstance(first, relax.Tuple):

@@ -200,7 +200,13 @@ def tile(walk: Walk, node: Node) -> Value:
         repeats = node.ints(1, "the repeats") or []
     if all(r == 1 for r in repeats):
         return x
-    return walk.graph.op("Tile", x, np.array(repeats, np.int64))
+    if not walk.is_open:
+        return walk.graph.op("Tile", x, np.array(repeats, np.int64))
+    # Of a Tile TVM's importer makes a loop with fixed extents.
+    pairs = list(zip(repeats, x.shape, strict=True))
+    apart = reshaped(walk, x, tuple(e for _, extent in pairs for e in (1, extent)))
+    spread_out = expanded(walk, apart, tuple(e for pair in pairs for e in pair))
+    return reshaped(walk, spread_out, tuple(count * extent for count, extent in pairs))
 
 
 @rule("DepthToSpace")
