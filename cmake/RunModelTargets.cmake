@@ -45,8 +45,8 @@ function(run_model_configure_target target)
   if(RUN_MODEL_SANITIZE)
     target_compile_options(${target} PRIVATE
       -fsanitize=${RUN_MODEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    # AddressSanitizer notices the use of what is null, gone or too small by itself; these are a fifth of
-    # the time that a file takes to compile.
+    # AddressSanitizer notices the use of what is null, gone, too small or elsewhere by itself; these are a
+    # third of the time that a file takes to compile.
     if(RUN_MODEL_SANITIZE MATCHES "undefined")
       target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size,vptr,pointer-overflow)
     endif()

@@ -105,7 +105,7 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
         views = {name: file[name] for name in file.files}
     with np.load(request["calibration"]["pictures"]) as file:
         pictures = file["pictures"]
-    # What is TVM's own runs a few times only, and takes LLVM longer than that at its best.
+    # TVM's own code runs a few times only, which LLVM's best would not pay for.
     host = Host(tvm.target.Target(native_target(tvm) + " -opt-level=1"),
                 lambda module, target: faster_folding.build(tvm, module, target),
                 lambda what: tell(request, "work", at=what))
