@@ -39,8 +39,8 @@ def run(model, inputs):
     return session.run(None, inputs)
 
 
-def repaired(model, inputs=None, frozen=None):
-    made = repair(model, {n: a.shape for n, a in (inputs or {}).items()}, frozen)
+def repaired(model, inputs=None, frozen=None, **options):
+    made = repair(model, {n: a.shape for n, a in (inputs or {}).items()}, frozen, **options)
     onnx.checker.check_model(made, full_check=True)
     assert made.opset_import[0].version == 18
     return made
@@ -50,9 +50,9 @@ def operators(model):
     return [node.op_type for node in model.graph.node]
 
 
-def check(model, inputs):
+def check(model, inputs, **options):
     """That both give the same in ONNX Runtime; gives the repaired model."""
-    made = repaired(model, inputs)
+    made = repaired(model, inputs, **options)
     for want, have in zip(run(model, inputs), run(made, inputs), strict=True):
         assert want.shape == have.shape and want.dtype == have.dtype
         np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)

@@ -65,6 +65,11 @@ APART = {
     "einsum": ([("Einsum", ["x", "w"], ["a"], {"equation": "nij,jk->kni"}),
                 ("Einsum", ["a", "x"], ["y"], {"equation": "kni,nij->nkj"})], (3, 4),
                {"w": f(4, 5)}),
+    # As a deformable attention reads them.
+    "sampled at computed places": ([
+        ("Conv", ["x", "w"], ["a"]), ("Tanh", ["a"], ["t"]),
+        ("Transpose", ["t"], ["grid"], {"perm": [0, 2, 3, 1]}),
+        ("GridSample", ["x", "grid"], ["y"])], (3, 6, 5), {"w": f(2, 3, 2, 3)}),
     "expanded": ([
         ("Shape", ["x"], ["s"]), ("Gather", ["s", "zero"], ["n"]),
         ("Concat", ["n", "rest"], ["to"], {"axis": 0}), ("Expand", ["token", "to"], ["t"]),

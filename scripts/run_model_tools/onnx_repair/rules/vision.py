@@ -8,8 +8,9 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.shapes import expanded
 from run_model_tools.onnx_repair.values import Node, Value
-from run_model_tools.onnx_repair.walk import Walk
+from run_model_tools.onnx_repair.walk import RELAX, Walk
 
 
 @rule("GridSample")
@@ -54,7 +55,8 @@ def stored(walk: Walk, x: Value) -> Value:
 
     A pooling of windows of one element is what it does not take into other loops.
     """
-    flat = reshaped(walk, x, (1, 1, x.size))
+    first = x.shape[0] if x.rank > 1 and x.size else 1  # samples stay apart
+    flat = reshaped(walk, x, (first, 1, x.size // first))
     return reshaped(walk, walk.graph.op("MaxPool", flat, kernel_shape=[1]), x.shape)
 
 
@@ -117,10 +119,19 @@ def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bo
     assert flat is not None
     size = int(np.prod(spatial))
     batch, channels = x.shape[:2]
-    # One gather for all channels: elements of a batch and a channel lie together.
-    rows = np.arange(batch * channels).reshape(batch, channels, *[1] * len(flat.shape[1:])) * size
-    index = graph.op("Add", graph.op("Unsqueeze", flat, np.array([1])), rows)
-    found = graph.op("Gather", reshaped(walk, x, (x.size,)), index, axis=0)
+    if walk.importer == RELAX and batch > 1:
+        # In a way that shows that samples are kept apart (samples.py).
+        rows = reshaped(walk, x, (batch, channels, size))
+        count = flat.size // batch
+        index = expanded(walk, reshaped(walk, flat, (batch, 1, count)), (batch, channels, count))
+        found = reshaped(walk, graph.op("GatherElements", rows, index, axis=2),
+                         (batch, channels, *flat.shape[1:]))
+    else:
+        # One gather for all channels: elements of a batch and a channel lie together.
+        first = np.arange(batch * channels).reshape(
+            batch, channels, *[1] * len(flat.shape[1:])) * size
+        index = graph.op("Add", graph.op("Unsqueeze", flat, np.array([1])), first)
+        found = graph.op("Gather", reshaped(walk, x, (x.size,)), index, axis=0)
     if inside is not None:
         found = graph.op("Where", graph.op("Unsqueeze", inside, np.array([1])), found,
                          graph.like(0, found))
