@@ -10,6 +10,7 @@ import onnx
 from numpy.typing import ArrayLike
 from onnx import numpy_helper, parser
 
+from run_model_tools.onnx_repair.open_extents import COUNTING, HIDDEN, VALUE
 from run_model_tools.onnx_repair.serve_onnxruntime import session
 
 
@@ -72,3 +73,11 @@ def save_two_by_two(path: Path) -> Path:
         sum = Add(x, nf)
         product = Mul(x, nf)
     }""", ir_version=7)
+
+
+def hidden_numbers(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """What stands behind the inputs of a network that was repaired for open sizes."""
+    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    return {value.name: values[value.name + VALUE] if value.name.startswith(HIDDEN) else
+            np.arange(value.type.tensor_type.shape.dim[0].dim_value)
+            for value in model.graph.input if value.name.startswith((HIDDEN, COUNTING))}

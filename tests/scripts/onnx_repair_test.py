@@ -16,6 +16,7 @@ from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
 from run_model_tools.onnx_repair.repair import load, repair, write_repaired
+from small_networks import hidden_numbers
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -36,7 +37,7 @@ def run(model, inputs):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options,
                                            providers=["CPUExecutionProvider"])
-    return session.run(None, inputs)
+    return session.run(None, {**inputs, **hidden_numbers(model)})
 
 
 def repaired(model, inputs=None, frozen=None, **options):
@@ -116,6 +117,7 @@ def test_resizes(mode, coordinates, out):
                      {"x": (FLOAT, [1, 2, 4, 6])}, {"y": FLOAT}, 18,
                      {"size": np.array([1, 2, *out])})
     check(model, {"x": noise(1, 2, 4, 6)})
+    check(model, {"x": noise(1, 2, 4, 6)}, is_open=True)
 
 
 @pytest.mark.parametrize("scale, rate", [(0.6, 0.7), (1.3, 2.6), (2.0, 2.0)])
@@ -127,6 +129,7 @@ def test_resizes_by_scales_keep_the_scale(mode, scale, rate):
                      {"x": (FLOAT, [1, 2, 7, 9])}, {"y": FLOAT}, 18,
                      {"scales": np.array([1, 1, scale, rate], np.float32)})
     check(model, {"x": noise(1, 2, 7, 9)})
+    check(model, {"x": noise(1, 2, 7, 9)}, is_open=True)
 
 
 @pytest.mark.parametrize("scale, every", [(1 / 3, 3), (0.2, 5), (0.1, 10)])
@@ -137,8 +140,9 @@ def test_the_nearest_elements_are_those_of_float32(scale, every):
                      {"x": (FLOAT, [1, 1, 90, 300])}, {"y": FLOAT}, 18,
                      {"scales": np.array([1, 1, scale, scale], np.float32)})
     x = noise(1, 1, 90, 300)
-    made = repair(model, {"x": x.shape})
-    np.testing.assert_array_equal(run(made, {"x": x})[0], x[..., ::every, ::every])
+    for is_open in (False, True):
+        made = repair(model, {"x": x.shape}, is_open=is_open)
+        np.testing.assert_array_equal(run(made, {"x": x})[0], x[..., ::every, ::every])
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])

@@ -120,6 +120,21 @@ PATCHES = """(float[batch,3,height,width] x) => (float[] y) {
     shares = Softmax<axis=-1>(asked)
     y = MatMul(shares, placed)
 }"""
+# A pyramid: the smaller picture is resized to the other's sides, and a table of places to the same.
+PYRAMID = """(float[batch,3,height,width] x) => (float[] y, float[] z) {
+    f = Conv<strides=[2,2], pads=[1,1,1,1]>(x, w)
+    g = Conv<strides=[2,2], pads=[1,1,1,1]>(f, v)
+    upper = Shape(f)
+    sides = Slice(upper, two, ends)
+    lower = Shape(g)
+    front = Slice(lower, first, two)
+    sizes = Concat<axis=0>(front, sides)
+    up = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(g, , , sizes)
+    y = Add(up, f)
+    form = Concat<axis=0>(one_of_four, sides)
+    places = Resize<mode="cubic">(table, , , form)
+    z = Add(f, places)
+}"""
 # Products with weights, one of them turned, for as many rows as there are words.
 DENSE = """(float[batch,words,20] x) => (float[] y) {
     a = MatMul(x, w)
@@ -234,6 +249,8 @@ NETWORKS = {
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "patches": (PATCHES, {**SCALARS, "channels": np.array([0, 4, -1]), "ones": np.array([1, 1]),
                           **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),
+    "pyramid": (PYRAMID, {**SCALARS, "ends": np.array([4]), "one_of_four": np.array([1, 4]),
+                          **weights(10, w=(4, 3, 3, 3), v=(4, 4, 3, 3), table=(1, 4, 5, 6))}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
@@ -251,6 +268,7 @@ UNSEEN = {
                  {"batch": 3, "height": 18, "width": 32}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
+    "pyramid": [{"batch": 1, "height": 1, "width": 10}, {"batch": 2, "height": 33, "width": 50}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
@@ -262,6 +280,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
+          "pyramid": ("height", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
 EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)}}

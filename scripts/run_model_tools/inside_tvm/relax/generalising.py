@@ -48,6 +48,9 @@ class _Generaliser:
         self._readings = readings
         self._mains = [reading["main"] for reading in readings]
         self._values = {}
+        self._later = {}
+        """By the number of a value that is made where it is first read, since it may follow from
+        extents that are known there: what makes it."""
         self._places = [{} for _ in readings]
         """Of each reading's variables, the number that its counterparts have, too."""
 
@@ -89,16 +92,42 @@ class _Generaliser:
                         guard, relax.Tuple([made, *(known[other] for other in others)]),
                         relax.TensorType(shape, made.ty.dtype)))
             elif name.startswith(COUNTING):
-                made = [p.ty.shape.values[0] for p in together]
+                counts = [p.ty.shape.values[0] for p in together]
+                self._later[index] = lambda near, counts=counts: builder.emit(
+                    relax.op.arange(0, self._number(counts, near), 1, "int64"))
+                made = None
             else:
-                made = self._constant(relax, [hidden[str(p.name)] for hidden, p in
-                                              zip(self._hidden, together)])
+                arrays = [hidden[str(p.name)] for hidden, p in zip(self._hidden, together)]
+                self._later[index] = lambda _, arrays=arrays: self._constant(relax, arrays)
+                made = None
             self._remember(together, made)
 
     def _bindings(self):
+        """Together in all readings.  What is made of hidden numbers alone comes where it is first
+        read, when the extents are known that it may follow from."""
+        from tvm.relax.analysis import free_vars
+
         blocks = [[b for block in main.body.blocks for b in block.bindings]
                   for main in self._mains]
-        return self._lists(blocks)
+        main, waiting = self._mains[0], {}
+        of_data = set(main.params[:len(self._inputs)])
+
+        def read_by(variables):
+            for variable in variables:
+                bindings, more = waiting.pop(variable, (None, ()))
+                yield from read_by(more)
+                if bindings is not None:
+                    yield bindings
+
+        for bindings in self._lists(blocks):
+            read = free_vars(bindings[0].value)
+            if of_data.isdisjoint(read):
+                waiting[bindings[0].var] = bindings, read
+                continue
+            of_data.add(bindings[0].var)
+            yield from read_by(read)
+            yield bindings
+        yield from read_by(free_vars(main.body.body))
 
     def _bind(self, relax, builder, bindings):
         variables = [b.var for b in bindings]
@@ -177,12 +206,8 @@ class _Generaliser:
             if len(places) > 1 or None in places:
                 raise Differs("its operators read other tensors at some sizes than at others")
             place = places.pop()
-            if isinstance(self._values[place], list):
-                # Numbers from 0 up are made where they are read: their count may follow from
-                # extents that are known there.
-                count = self._number(self._values[place], near)
-                self._values[place] = relax.BlockBuilder.current().emit(
-                    relax.op.arange(0, count, 1, "int64"))
+            if place in self._later:
+                self._values[place] = self._later.pop(place)(near)
             return self._values[place]
         if isinstance(first, self._tvm.ir.GenericConst):
             return self._constant(relax, [e.value.numpy() for e in exprs])

@@ -6,16 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
+from run_model_tools.onnx_repair.open_extents import varies
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast
 from run_model_tools.onnx_repair.rules.shapes import expanded
+from run_model_tools.onnx_repair.rules.vision import weighted_places
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 # Beyond so many elements for one, a product with a matrix costs less than gathers.
 _MOST_GATHERS = 4
+_COMPUTED = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
+_ROUNDED = {"round_prefer_floor": ("Ceil", -0.5), "round_prefer_ceil": ("Floor", 0.5),
+            "floor": ("Floor", 0.0), "ceil": ("Ceil", 0.0)}
 _IN_FLOAT32 = ("asymmetric", "half_pixel", "pytorch_half_pixel", "tf_half_pixel_for_nn")
 
 
@@ -43,6 +49,8 @@ class Line:
     extent: int
     out: int
     scale: float
+    by_size: bool
+    """Whether the scale is what the extents say."""
     roi: tuple[float, float] | None
 
 
@@ -51,10 +59,13 @@ def resize(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     manner = _manner(walk, node)
     lines = _lines(node, x, manner)
-    lines = [line for line in lines if line.extent != line.out or line.scale != 1 or line.roi]
+    # At another size, what says that nothing changes may say that something does.
+    open_sizes = varies(node.inputs)
+    lines = [line for line in lines if line.extent != line.out or line.scale != 1 or line.roi
+             or open_sizes and line.axis > 1]
     if not lines:
         return x
-    if _is_exact(x, manner, lines):
+    if _is_exact(x, manner, lines, open_sizes):
         sizes = list(x.shape)
         for line in lines:
             sizes[line.axis] = line.out
@@ -66,6 +77,9 @@ def resize(walk: Walk, node: Node) -> Value:
         x = cast(walk, x, 1)
     inside: Value | None = None
     for line in lines:
+        if _is_computed(walk, x, manner, open_sizes):
+            x = _resized_at_run_time(walk, x, line, manner)
+            continue
         places, weights, valid = _taps(line, manner)
         x = _resized(walk, x, line.axis, places, weights)
         if not valid.all():
@@ -117,10 +131,12 @@ def _lines(node: Node, x: Value, manner: Manner) -> list[Line]:
     if scales is None and sizes is None:
         raise Refused("it has neither scales nor sizes", "the model is not valid.", "invalid")
     extents = [x.shape[a] for a in axes]
+    by_size = bool(sizes)
     if sizes:
         scales = [s / e for s, e in zip(sizes, extents)]
         policy = node.attrs.get("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
+            by_size = False
             one = (min if policy == "not_larger" else max)(scales)
             scales = [one] * len(axes)
             sizes = [int(np.floor(one * e + 0.5)) for e in extents]
@@ -129,11 +145,11 @@ def _lines(node: Node, x: Value, manner: Manner) -> list[Line]:
         # In float32, as the scales are: 3 * 0.6666667 is 2.
         sizes = [int(np.floor(np.float32(e) * np.float32(s))) for e, s in zip(extents, scales)]
     n = len(axes)
-    return [Line(axis, extent, out, scale, (roi[i], roi[n + i]) if roi else None)
+    return [Line(axis, extent, out, scale, by_size, (roi[i], roi[n + i]) if roi else None)
             for i, (axis, extent, out, scale) in enumerate(zip(axes, extents, sizes, scales))]
 
 
-def _is_exact(x: Value, manner: Manner, lines: list[Line]) -> bool:
+def _is_exact(x: Value, manner: Manner, lines: list[Line], open_sizes: bool) -> bool:
     """Whether the importer's resize computes the same: whole factors, or linear by sizes."""
     if not x.is_float or x.rank != 4 or any(line.axis < 2 for line in lines) or manner.antialias:
         return False
@@ -141,8 +157,9 @@ def _is_exact(x: Value, manner: Manner, lines: list[Line]) -> bool:
         return False
     if manner.mode == "nearest":
         # Rounding hits nothing that lies between two elements.
-        return manner.coordinates == "asymmetric" and manner.nearest in ("floor", "simple") and all(
-            line.out % line.extent == 0 for line in lines)
+        return (manner.coordinates == "asymmetric" and manner.nearest in ("floor", "simple")
+                and not (open_sizes and any(line.by_size for line in lines))
+                and all(line.out % line.extent == 0 for line in lines))
     return manner.mode == "linear" and manner.coordinates in (
         "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric") and all(
             line.out > 1 for line in lines)
@@ -218,6 +235,58 @@ def _kernel(d: np.ndarray, manner: Manner) -> np.ndarray:
     near = (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1
     far = a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def _is_computed(walk: Walk, x: Value, manner: Manner, open_sizes: bool) -> bool:
+    """Whether places and weights, which may depend on open extents, are computed with the network.
+    """
+    return ((open_sizes or walk.is_open and not x.is_constant)
+            and not manner.antialias and not manner.exclude_outside
+            and manner.coordinates in _COMPUTED
+            and (manner.mode != "nearest" or manner.nearest in _ROUNDED))
+
+
+def _resized_at_run_time(walk: Walk, x: Value, line: Line, manner: Manner) -> Value:
+    """Along an axis whose extents are open: of which elements and with what weights, is computed
+    with the network."""
+    graph = walk.graph
+    dtype = np.float32 if manner.mode == "nearest" else np.float64
+
+    def number(value: int) -> Value:
+        return graph.behind_input(graph.constant(np.array(value, dtype)))
+
+    extent, out = number(line.extent), number(line.out)
+    scale = graph.op("Div", out, extent) if line.by_size else graph.like(line.scale, out)
+    at = cast(walk, graph.counting(line.out), out.elem_type)
+    if manner.coordinates == "align_corners":
+        length = out if line.by_size or manner.whole_lengths else graph.op("Mul", extent, scale)
+        steps = graph.op("Max", graph.op("Sub", length, 1), graph.like(1, out))
+        at = graph.op("Div", graph.op("Mul", at, graph.op("Sub", extent, 1)), steps)
+    elif manner.coordinates == "asymmetric":
+        at = graph.op("Div", at, scale)
+    else:
+        at = graph.op("Sub", graph.op("Div", graph.op("Add", at, 0.5), scale), 0.5)
+    if manner.coordinates == "pytorch_half_pixel":  # A single element is the first one.
+        at = graph.op("Mul", at, graph.op("Min", graph.op("Sub", out, 1), graph.like(1, out)))
+    last = graph.op("Sub", extent, 1)
+    total: Value | None = None
+    places: list[tuple[Value, Value | None]]
+    if manner.mode == "nearest":
+        operator, offset = _ROUNDED[manner.nearest]
+        places = [(graph.op(operator, graph.op("Add", at, offset) if offset else at), None)]
+    else:
+        places = weighted_places(walk, at, manner.mode, manner.cubic_a)
+    for place, weight in places:
+        place = graph.op("Min", graph.op("Max", place, graph.like(0, place)), last)
+        term = graph.op("Gather", x, cast(walk, place, TensorProto.INT64), axis=line.axis)
+        if weight is not None:
+            behind = np.arange(1, x.rank - line.axis)
+            weight = cast(walk, weight, x.elem_type)
+            term = graph.op("Mul", term, graph.op("Unsqueeze", weight, behind)
+                            if len(behind) else weight)
+        total = term if total is None else graph.op("Add", total, term)
+    assert total is not None
+    return total
 
 
 def _resized(walk: Walk, x: Value, axis: int, places: np.ndarray, weights: np.ndarray) -> Value:

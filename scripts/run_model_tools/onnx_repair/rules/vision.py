@@ -37,7 +37,7 @@ def grid_sample(walk: Walk, node: Node) -> Value:
         at = [graph.op("Clip", a, graph.like(0, a), graph.like(e - 1, a))
               for a, e in zip(at, spatial)]
     taps: list[list[tuple[Value, Value | None]]] = [
-        _taps(walk, stored(walk, a), mode) for a in at]
+        weighted_places(walk, stored(walk, a), mode) for a in at]
     total: Value | None = None
     for choice in np.ndindex(*[len(t) for t in taps]):
         chosen = [taps[axis][i] for axis, i in enumerate(choice)]
@@ -76,8 +76,9 @@ def _reflected(walk: Walk, at: Value, extent: int, aligned: bool) -> Value:
     return graph.op("Clip", mirrored, graph.like(0, at), graph.like(extent - 1, at))
 
 
-def _taps(walk: Walk, at: Value, mode: str) -> list[tuple[Value, Value | None]]:
-    """(place, weight) along one axis; places are floats."""
+def weighted_places(walk: Walk, at: Value, mode: str, cubic_a: float = -0.75
+                    ) -> list[tuple[Value, Value | None]]:
+    """(place, weight) along one axis; places are floats, a weight of None is 1."""
     graph = walk.graph
     if mode == "nearest":
         return [(graph.op("Round", at), None)]
@@ -89,10 +90,10 @@ def _taps(walk: Walk, at: Value, mode: str) -> list[tuple[Value, Value | None]]:
     if mode != "cubic":
         raise Refused(f"its mode is '{mode}', and nearest, linear and cubic are known")
     return [(graph.op("Add", first, float(k)), _cubic(walk, graph.op("Abs", graph.op(
-        "Sub", ratio, float(k))), abs(k - 0.5) < 1)) for k in (-1, 0, 1, 2)]
+        "Sub", ratio, float(k))), abs(k - 0.5) < 1, cubic_a)) for k in (-1, 0, 1, 2)]
 
 
-def _cubic(walk: Walk, d: Value, near: bool, a: float = -0.75) -> Value:
+def _cubic(walk: Walk, d: Value, near: bool, a: float) -> Value:
     coefficients = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
     made = walk.graph.like(coefficients[0], d)
     for coefficient in coefficients[1:]:
