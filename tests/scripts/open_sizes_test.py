@@ -135,6 +135,18 @@ PYRAMID = """(float[batch,3,height,width] x) => (float[] y, float[] z) {
     places = Resize<mode="cubic">(table, , , form)
     z = Add(f, places)
 }"""
+# Of the places of a picture those with the largest numbers, some of which are equal.
+CHOSEN = """(float[batch,3,height,width] x) => (float[] y, int64[] z) {
+    f = Conv<strides=[2,2], pads=[1,1,1,1]>(x, w)
+    r = Relu(f)
+    flat = Reshape(r, channels)
+    tokens = Transpose<perm=[0,2,1]>(flat)
+    scores = ReduceMin<keepdims=0>(tokens, two)
+    best, z = TopK<axis=1>(scores, count)
+    places = Unsqueeze(z, two)
+    all = Expand(places, wide)
+    y = GatherElements<axis=1>(tokens, all)
+}"""
 # Products with weights, one of them turned, for as many rows as there are words.
 DENSE = """(float[batch,words,20] x) => (float[] y) {
     a = MatMul(x, w)
@@ -251,6 +263,8 @@ NETWORKS = {
                           **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),
     "pyramid": (PYRAMID, {**SCALARS, "ends": np.array([4]), "one_of_four": np.array([1, 4]),
                           **weights(10, w=(4, 3, 3, 3), v=(4, 4, 3, 3), table=(1, 4, 5, 6))}),
+    "chosen": (CHOSEN, {**SCALARS, "channels": np.array([0, 4, -1]), "count": np.array([9]),
+                        "wide": np.array([1, 1, 4]), **weights(11, w=(4, 3, 3, 3))}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
@@ -269,6 +283,7 @@ UNSEEN = {
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
     "pyramid": [{"batch": 1, "height": 1, "width": 10}, {"batch": 2, "height": 33, "width": 50}],
+    "chosen": [{"batch": 1, "height": 6, "width": 5}, {"batch": 2, "height": 41, "width": 30}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
@@ -281,9 +296,11 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
           "pyramid": ("height", {"least": 1, "most": 4096, "step": 1}),
+          "chosen": ("height", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
-EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)}}
+EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)},
+            "chosen": {"x": (2, 3, 24, 20)}}
 
 
 @pytest.fixture(scope="module")

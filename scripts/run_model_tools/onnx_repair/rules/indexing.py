@@ -13,7 +13,7 @@ from run_model_tools.onnx_repair.rules.chosen import between
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
-from run_model_tools.onnx_repair.walk import Walk
+from run_model_tools.onnx_repair.walk import RELAX, Walk
 
 
 @rule("Slice")
@@ -271,42 +271,53 @@ def found_at_run_time(walk: Walk, node: Node) -> Value:
     raise data_dependent("the shape of its result")
 
 
-# Comparisons of a TopK by ranks: run_model has no sorting functions, and does so many in 0.1 s.
+# Comparisons of a TopK by ranks: graph executors have no sorting functions here, and do so many in
+# 0.1 s.
 _MOST_COMPARED = 1 << 28
 
 
 @rule("TopK")
 def top_k(walk: Walk, node: Node) -> list[Value]:
     """By each element's rank: how many others go before it, of equal ones those that come first.
-    A NaN, of which ONNX says nothing, is as large as infinity: every rank has to occur once."""
+    A NaN, of which ONNX says nothing, is as large as infinity: every rank has to occur once.
+    Relax's runtimes have a function for it, which keeps the order of equal ones."""
     graph = walk.graph
     x = node.tensor(0)
     k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
     axis = node.attrs.get("axis", -1) % x.rank
     n = x.shape[axis]
-    if x.size * n > _MOST_COMPARED:
+    if x.size * n > _MOST_COMPARED and walk.importer != RELAX:
         raise Refused(f"it sorts {x.size} values in rows of {n}, which is more than compiled code "
                       "can do without a sorting function", "leave it to the program.")
     perm = [i for i in range(x.rank) if i != axis] + [axis]
     rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
     keys = rows if rows.elem_type in INTEGERS else graph.op(
         "Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
-    own = graph.op("Unsqueeze", keys, np.array([rows.rank]))
-    other = graph.op("Unsqueeze", keys, np.array([rows.rank - 1]))
-    ahead = graph.op("Greater" if node.attrs.get("largest", 1) else "Less", other, own)
-    earlier = graph.op("Less", graph.constant(np.arange(n, dtype=np.int32).reshape(1, n)),
-                       np.arange(n, dtype=np.int32).reshape(n, 1))
-    before = graph.op("Or", ahead, graph.op("And", graph.op("Equal", other, own), earlier))
-    ranks = graph.op("ReduceSum", cast(walk, before, TensorProto.INT32),
-                     np.array([rows.rank]), keepdims=0)
-    here = graph.op("Equal", graph.op("Unsqueeze", ranks, np.array([rows.rank - 1])),
-                    np.arange(k, dtype=np.int32).reshape(k, 1))
-    places = graph.op("Where", here, np.arange(n), graph.constant(0, np.int64))
-    places = graph.op("ReduceSum", places, np.array([rows.rank]), keepdims=0)
+    if walk.importer == RELAX:
+        places = graph.ops("TopK", [keys, np.array([k])], 2, axis=rows.rank - 1,
+                           largest=node.attrs.get("largest", 1))[1]
+    else:
+        places = _by_ranks(walk, keys, k, bool(node.attrs.get("largest", 1)))
     found = [graph.op("GatherElements", rows, places, axis=rows.rank - 1), places]
     if axis != x.rank - 1:
         found = [graph.op("Transpose", f, perm=list(np.argsort(perm))) for f in found]
     return found
+
+
+def _by_ranks(walk: Walk, keys: Value, k: int, largest: bool) -> Value:
+    graph, n = walk.graph, keys.shape[-1]
+    own = graph.op("Unsqueeze", keys, np.array([keys.rank]))
+    other = graph.op("Unsqueeze", keys, np.array([keys.rank - 1]))
+    ahead = graph.op("Greater" if largest else "Less", other, own)
+    earlier = graph.op("Less", graph.constant(np.arange(n, dtype=np.int32).reshape(1, n)),
+                       np.arange(n, dtype=np.int32).reshape(n, 1))
+    before = graph.op("Or", ahead, graph.op("And", graph.op("Equal", other, own), earlier))
+    ranks = graph.op("ReduceSum", cast(walk, before, TensorProto.INT32),
+                     np.array([keys.rank]), keepdims=0)
+    here = graph.op("Equal", graph.op("Unsqueeze", ranks, np.array([keys.rank - 1])),
+                    np.arange(k, dtype=np.int32).reshape(k, 1))
+    places = graph.op("Where", here, np.arange(n), graph.constant(0, np.int64))
+    return graph.op("ReduceSum", places, np.array([keys.rank]), keepdims=0)
 
 
 @rule("CumSum")
