@@ -293,7 +293,7 @@ def top_k(walk: Walk, node: Node) -> list[Value]:
     rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
     keys = rows if rows.elem_type in INTEGERS else graph.op(
         "Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
-    if walk.importer == RELAX:
+    if walk.importer == RELAX and k:
         places = graph.ops("TopK", [keys, np.array([k])], 2, axis=rows.rank - 1,
                            largest=node.attrs.get("largest", 1))[1]
     else:
