@@ -163,11 +163,11 @@ def loaded(layers: Iterable[Layer], target: tvm.target.Target) -> Iterator[None]
     instead of having their code: LLVM compiles each once, whatever networks it is in."""
     global _are_loaded
     layers = [layer for layer in layers if layer.symbol(0) not in _loaded]
+    flags, of_cpu = _flags(target), target_flags(dict(target.attrs))
     with TemporaryDirectory() as folder:
         def object_of(layer: Layer) -> str:
             path = Path(folder) / f"{layer.symbol(0)}.o"
-            ir_to_object(_compiled(layer, _flags(target)), target_flags(dict(target.attrs)), path,
-                         quickly=True)
+            ir_to_object(_compiled(layer, flags), of_cpu, path, quickly=True)
             return str(path)
         objects = _of_each(layers, object_of)
         if objects:

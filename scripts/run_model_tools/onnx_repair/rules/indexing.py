@@ -278,9 +278,8 @@ _MOST_COMPARED = 1 << 28
 
 @rule("TopK")
 def top_k(walk: Walk, node: Node) -> list[Value]:
-    """By each element's rank: how many others go before it, of equal ones those that come first.
-    A NaN, of which ONNX says nothing, is as large as infinity: every rank has to occur once.
-    Relax's runtimes have a function for it, which keeps the order of equal ones."""
+    """Of equal ones those that come first.  Relax's runtimes have a function for it.  A NaN, of
+    which ONNX says nothing, is as large as infinity: every rank has to occur once."""
     graph = walk.graph
     x = node.tensor(0)
     k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
@@ -305,6 +304,7 @@ def top_k(walk: Walk, node: Node) -> list[Value]:
 
 
 def _by_ranks(walk: Walk, keys: Value, k: int, largest: bool) -> Value:
+    """The places by each element's rank: how many others go before it."""
     graph, n = walk.graph, keys.shape[-1]
     own = graph.op("Unsqueeze", keys, np.array([keys.rank]))
     other = graph.op("Unsqueeze", keys, np.array([keys.rank - 1]))
