@@ -39,11 +39,9 @@ def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
 def sturdy(start_server):
     """A server, and the check that it serves when all is over, as it did before."""
     server = start_server("--max-sessions", "64")
-    # Before any session, the last of whose descriptors is closed after its end is seen.
-    descriptors = server.descriptors()
     serves(server)
     server.wait_until_idle()
-    kilobytes = server.resident_kilobytes()
+    descriptors, kilobytes = server.descriptors(), server.resident_kilobytes()
     yield server
     serves(server)
     server.wait_until_idle()
