@@ -103,11 +103,17 @@ class ServerProcess:
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0])
 
+    def sleeps(self) -> bool:
+        status = Path(f"/proc/{self.pid}/stat").read_text()  # proc(5): "pid (name) state …"
+        return status.rsplit(")", 1)[1].split()[0] == "S"
+
     def wait_until_idle(self) -> None:
-        """Until no session runs and no folder of one is left."""
+        """Until no session runs, no folder of one is left, and what belonged to it is closed."""
         gc.collect()  # TVM's client ends a session when nothing refers to it
-        wait_until(lambda: self.processes() == [self.pid] and not self.session_folders(),
-                   "the end of all sessions")
+        # In this order: the server closes a session's descriptors when its folder is gone, and
+        # sleeps when it has.
+        wait_until(lambda: self.processes() == [self.pid] and not self.session_folders()
+                   and self.sleeps(), "the end of all sessions")
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
         """Ends the server; fails unless that is its own orderly end and nothing is left."""
