@@ -87,6 +87,7 @@ class GraphExecutor::Impl {
   };
 
   void describe_interface();
+  Tensor tensor_to_read(std::size_t entry);
   void describe_outputs();
   bool takes_shape(std::size_t argument, const Tensor& tensor, bool in_place);
   void switch_to_shapes();

@@ -1,5 +1,6 @@
 #include <run_model/graph.h>
 
+#include <algorithm>
 #include <limits>
 #include <unordered_set>
 
@@ -265,6 +266,39 @@ class GraphParser {
       graph_.outputs.push_back(parse_reference(heads.at(i)));
     }
     if (graph_.outputs.empty()) heads.fail("is empty: the graph has no outputs");
+    if (root_.member("attrs").has("counted_outputs")) parse_row_counts();
+  }
+
+  // Ours (compile_model's): for each output the head that counts its rows, or -1, and their axis.
+  // The heads behind the outputs are such counts.
+  void parse_row_counts() {
+    JsonField pairs = typed_list(root_.member("attrs"), "counted_outputs", "list_int");
+    const std::size_t count = pairs.array_size() / 2;
+    if (pairs.array_size() % 2 != 0 || count == 0 || count > graph_.outputs.size()) {
+      pairs.fail("has " + std::to_string(pairs.array_size()) +
+                 " elements, expected two for each output");
+    }
+    const auto last = static_cast<std::int64_t>(graph_.outputs.size()) - 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t head = pairs.at(2 * i).integer(-1, last);
+      if (head < 0) {
+        graph_.row_counts.emplace_back();
+        continue;
+      }
+      const auto& shape = graph_.entries[graph_.outputs[i]].shape;
+      const RowCount rows{graph_.outputs[static_cast<std::size_t>(head)],
+                          static_cast<std::size_t>(pairs.at(2 * i + 1).integer(
+                              0, static_cast<std::int64_t>(shape.size()) - 1))};
+      const GraphEntry& counting = graph_.entries[rows.entry];
+      if (counting.bytes != sizeof(std::int64_t) || !same_dtype(counting.dtype, {kDLInt, 64, 1})) {
+        pairs.at(2 * i).fail("is a head that is no single int64");
+      }
+      if (std::any_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(rows.axis),
+                      [](std::int64_t extent) { return extent != 1; })) {
+        pairs.at(2 * i + 1).fail("is no axis before which all extents are 1");
+      }
+      graph_.row_counts.emplace_back(rows);
+    }
   }
 
   JsonField root_;

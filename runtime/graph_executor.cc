@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -82,9 +83,12 @@ void GraphExecutor::Impl::describe_outputs() {
           {"output_" + std::to_string(outputs_.size()), output.shape(), output.dtype(), {}});
     }
   }
-  for (const std::size_t number : now_->model.graph.outputs) {
-    const GraphEntry& entry = now_->model.graph.entries[number];
-    outputs_.push_back({"output_" + std::to_string(outputs_.size()), entry.shape, entry.dtype, {}});
+  const Graph& graph = now_->model.graph;
+  const std::size_t count =
+      graph.row_counts.empty() ? graph.outputs.size() : graph.row_counts.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const GraphEntry& entry = graph.entries[graph.outputs[i]];
+    outputs_.push_back({"output_" + std::to_string(i), entry.shape, entry.dtype, {}});
   }
   output_memory_.assign(outputs_.size(), nullptr);
 }
@@ -238,7 +242,24 @@ Tensor GraphExecutor::Impl::output(std::size_t index) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
   if (now_->model.failure != nullptr) std::rethrow_exception(now_->model.failure);
   if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
-  const std::size_t entry = now_->model.graph.outputs.at(index);
+  const Graph& graph = now_->model.graph;
+  const Tensor tensor = tensor_to_read(graph.outputs.at(index));
+  if (index >= graph.row_counts.size() || !graph.row_counts[index]) return tensor;
+  const RowCount& rows = *graph.row_counts[index];
+  std::int64_t count = 0;
+  std::memcpy(&count, tensor_to_read(rows.entry).data(), sizeof(count));
+  std::vector<std::int64_t> shape = tensor.shape();
+  if (count < 0 || count > shape[rows.axis]) {
+    throw Error(ErrorKind::kModel, "output " + std::to_string(index) + " is said to have " +
+                                       std::to_string(count) + " rows of the " +
+                                       std::to_string(shape[rows.axis]) + " that it can have");
+  }
+  shape[rows.axis] = count;
+  return Tensor::view(tensor.data(), std::move(shape), tensor.dtype(),
+                      std::make_shared<Tensor>(tensor));
+}
+
+Tensor GraphExecutor::Impl::tensor_to_read(std::size_t entry) {
   return on_device(entry) ? now_->sides.to_read(entry) : now_->entries.tensor(entry);
 }
 

@@ -148,10 +148,10 @@ def with_repaired_model(request: dict[str, Any], folder: Path,
         return request
     source, target = Path(request["onnx"]), folder / "repaired.onnx"
     layers = _place_of_layers(request, target, importer)
-    write_repaired(load(source, request.get("outputs", ())), target, request["shapes"],
-                   request.get("frozen"), str(source), importer, layers=layers)
+    counted = write_repaired(load(source, request.get("outputs", ())), target, request["shapes"],
+                             request.get("frozen"), str(source), importer, layers=layers)
     left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
-    return {**left, "repaired": str(target), **_with_layers(layers)}
+    return {**left, "repaired": str(target), "counted_outputs": counted, **_with_layers(layers)}
 
 
 def _place_of_layers(request: dict[str, Any], target: Path, importer: str) -> Path | None:

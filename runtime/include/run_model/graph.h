@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,12 +61,20 @@ struct GraphNode {
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
+// Says of an output how many of its rows are results: those behind them are zeros.
+struct RowCount {
+  std::size_t entry = 0;  // int64, of one element
+  std::size_t axis = 0;   // along which the rows lie; extents before it are 1
+};
+
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<GraphEntry> entries;
   std::vector<std::size_t> inputs;   // nodes of kind kInput in the order of the model's arguments
   std::vector<std::size_t> outputs;  // entries
-  std::size_t num_storages = 0;      // storage numbers are below this
+  // Of each output, where only the run time knows how many rows it has. Empty where that is none.
+  std::vector<std::optional<RowCount>> row_counts;
+  std::size_t num_storages = 0;  // storage numbers are below this
   // How the outputs lie in the tuples that a function of TVM 0.21 and later gives: -1 for an
   // output, for a tuple the number of its fields, which follow. Empty for graphs, which give a
   // list.

@@ -136,8 +136,10 @@ class GraphExecutor {
   // tensors in turns.
   void set_output_zero_copy(std::size_t index, const DeviceTensor& tensor);
 
-  // The output's storage: valid until the next run overwrites it; clone() to keep it. Throws what
-  // the last run threw where that failed.
+  // The output's storage: valid until the next run overwrites it; clone() to keep it. Where only a
+  // run tells how many rows there are (Graph::row_counts), it has these, and outputs() says how
+  // many there can be. Throws what the last run threw where that failed, and Error(kModel) for a
+  // number of rows that there cannot be.
   Tensor output(std::size_t index) const;
 
   // The pool for later runs. Null: the process-wide one.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Graph:
-    """inputs: what the user sets; outputs: the heads; parameters: in the order of the graph."""
+    """inputs: what the user sets; outputs: the heads but those that count the others' rows, which
+    are -1 there; parameters: in the order of the graph."""
 
     inputs: list[Entry]
     outputs: list[Entry]
@@ -38,13 +41,36 @@ def read_graph(text: str, parameter_names: Collection[str],
         return Entry(name, tuple(shapes[row]), types[row])
 
     arguments = [(node, nodes[node]["name"]) for node in graph["arg_nodes"]]
-    names = list(output_names)
-    if len(names) != len(graph["heads"]):
-        names = [nodes[head[0]]["name"] for head in graph["heads"]]
+    names, counted = list(output_names), counted_outputs(graph)
+    heads = graph["heads"][:len(counted) // 2 or None]
+    if len(names) != len(heads):
+        names = [nodes[head[0]]["name"] for head in heads]
+    outputs = [entry(head[0], head[1], name) for head, name in zip(heads, names)]
+    for index, (source, axis) in enumerate(zip(counted[::2], counted[1::2])):
+        if source >= 0:
+            shape = outputs[index].shape
+            outputs[index] = replace(outputs[index], shape=(*shape[:axis], -1, *shape[axis + 1:]))
     return Graph(
         inputs=[entry(node, 0, name) for node, name in arguments if name not in parameter_names],
-        outputs=[entry(head[0], head[1], name) for head, name in zip(graph["heads"], names)],
+        outputs=outputs,
         parameters=[name for _, name in arguments if name in parameter_names])
+
+
+def counted_outputs(graph: dict[str, Any]) -> list[int]:
+    """Of model.json: two numbers of each output of the network, the head that says how many rows of
+    it are results, -1 if all are, and along which axis these lie; empty if no head does so."""
+    return list(graph["attrs"].get("counted_outputs", (None, ()))[1])
+
+
+def with_rows_counted(heads: Sequence[np.ndarray], counted: Sequence[int]) -> list[np.ndarray]:
+    """The network's outputs, out of what all heads of the graph have."""
+    if not counted:
+        return list(heads)
+    outputs = []
+    for value, source, axis in zip(heads, counted[::2], counted[1::2]):
+        whole = (slice(None),) * axis
+        outputs.append(value if source < 0 else value[whole + (slice(heads[source].item()),)])
+    return outputs
 
 
 def device_types(text: str) -> set[int]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from run_model_tools.inside_tvm import (
     Refusal,
     bounded_code,
+    chosen_boxes,
     faster_folding,
     faster_import,
     nan_operators,
@@ -62,6 +63,7 @@ def compile_model(tvm, request):
 
     nan_operators.install(tvm)
     scatter_and_scan.install(tvm)
+    chosen_boxes.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
     if is_c:
@@ -205,7 +207,8 @@ def read_onnx(model, request):
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        with importer, quantized_lstm.installed(), onnx_converters.exact():
+        with importer, quantized_lstm.installed(), onnx_converters.exact(), \
+                chosen_boxes.converters():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -54,10 +54,17 @@ def write_c_source(factory, directory):
 def names_apart(factory, request):
     """(the graph as JSON, its constants by name).
 
-    TVM calls constants p0, p1 ... whatever the inputs are called, which come first.
+    TVM calls constants p0, p1 ... whatever the inputs are called, which come first.  Which outputs
+    count the rows of others is an attribute of the graph.
     """
     text, params = factory.get_graph_json(), dict(factory.get_params())
     graph = json.loads(text)
+    if request.get("counted_outputs"):
+        if request.get("forms") or request.get("single_file"):
+            raise Refusal("model", "of some outputs only the run time knows how many rows they "
+                                   "have, which only artifacts without other forms can say")
+        graph["attrs"]["counted_outputs"] = ["list_int", request["counted_outputs"]]
+        text = json.dumps(graph, indent=2)
     named = [node for node in graph["nodes"] if node["op"] == "null"]
     taken = {node["name"] for node in named}
     if len(taken) == len(named):

@@ -26,7 +26,7 @@ def install(tvm):
     def scattered(attrs, inputs, out_type):
         return [scatter_nd(tvm, *inputs, mode=str(attrs.mode))]
 
-    _compute_by(tvm, "scatter_nd", scattered)
+    compute_by(tvm, "scatter_nd", scattered)
     for name in ("cumsum", "cumprod"):
         def running(attrs, inputs, out_type, name=name):
             if attrs.axis is None:
@@ -34,7 +34,7 @@ def install(tvm):
             return [scan(tvm, inputs[0], int(attrs.axis), str(out_type.dtype), name == "cumprod",
                          bool(attrs.exclusive))]
 
-        _compute_by(tvm, name, running)
+        compute_by(tvm, name, running)
     _take_groups(tvm)
 
 
@@ -51,7 +51,7 @@ def _take_groups(tvm):
         chosen, ["arm_cpu"], allow_override=True)
 
 
-def _compute_by(tvm, name, compute):
+def compute_by(tvm, name, compute):
     """Has an operator computed by a function on CPUs; some of TVM's have a key of their own."""
     from tvm import relay, topi
     from tvm.relay.op.strategy.generic import wrap_topi_schedule

@@ -9,9 +9,6 @@ import numpy as np
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.tflite.file import COMPLEX
 
-_MOST_COMPARED = 1 << 28
-"""run_model has no sorting functions, and does so many comparisons in 0.1 s."""
-
 _MOVES = ("EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE", "STRIDED_SLICE",
           "TRANSPOSE")
 """Of complex numbers, which are pairs here."""
@@ -281,24 +278,9 @@ def _cumsum(relay, converter, op):
 
 
 def _topk(relay, converter, op):
-    """(the largest numbers of rows, where they are) by each one's rank: how many others go before
-    it, of equal ones those that come first."""
     x, (k,) = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
-    shape = converter.shape_of(op.Inputs(0))
-    count, axis = shape[-1], len(shape)
-    if int(np.prod(shape)) * count > _MOST_COMPARED:
-        raise Refusal("model", "it sorts %d values in rows of %d, which is more than compiled code "
-                      "can do without a sorting function" % (np.prod(shape), count))
-    own, other = relay.expand_dims(x, axis), relay.expand_dims(x, axis - 1)
-    numbers = np.arange(count, dtype=np.int32)
-    earlier = relay.const(numbers[None] < numbers[:, None])
-    before = relay.logical_or(relay.greater(other, own),
-                              relay.logical_and(relay.equal(other, own), earlier))
-    ranks = relay.sum(relay.cast(before, "int32"), axis)
-    here = relay.equal(relay.expand_dims(ranks, axis - 1),
-                       relay.const(np.arange(k, dtype=np.int32)[:, None]))
-    places = relay.sum(relay.where(here, relay.const(numbers), relay.const(np.int32(0))), axis)
-    return relay.Tuple([relay.gather(x, axis - 1, places), places])
+    made = relay.topk(x, int(k), ret_type="both", dtype="int32")
+    return relay.Tuple([made[0], made[1]])
 
 
 def _conv3d(relay, converter, op):

@@ -16,6 +16,7 @@ from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
+from run_model_tools.onnx_repair.rules.chosen_order import output as rows_of_output
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
 from run_model_tools.onnx_repair.stored_tensors import (
     check_lengths,
@@ -31,17 +32,21 @@ _LARGE = 1 << 26
 """Bytes of weights that go to a file of their own: protocol buffers take several times the memory
 of a file to make it."""
 
+_COUNTED = "counted_outputs"
+
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
            frozen: Mapping[str, np.ndarray] | None = None,
            path: str = "the model", importer: str = RELAY,
-           is_open: bool = False, keeps_layers: bool = False) -> onnx.ModelProto:
+           is_open: bool = False, keeps_layers: bool = False,
+           counts: bool = False) -> onnx.ModelProto:
     """An equal model of opset 18, of plain operators, fixed shapes and the same outputs.
 
     shapes: of every input that is not frozen and leaves an extent open.  frozen: constants in the
     place of inputs.  path: how errors name the model.  importer: which of TVM's is to read it.
     is_open: the shapes are one example of many.  keeps_layers: recurrent layers that our kernels
-    compute stay nodes.
+    compute stay nodes.  counts: outputs may have as many rows as only the run time knows: they are
+    as long as they can be, and numbers of rows are further outputs (counted_outputs()).
     Raises ToolError (4, 6), which names the node that cannot be taken.
     """
     frozen = frozen or {}
@@ -71,20 +76,39 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
         try:
             walk.run([node], scope, opsets, beside=beside)
             for name in ends.intersection(node.output):
-                if isinstance(thing := scope[name], Chosen):
+                if isinstance(thing := scope[name], Chosen) and not counts:
                     raise thing.why
         except NodeRefused as refused:
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
-    outputs = []
+    outputs, numbers, counted = [], dict[str, tuple[int, str, Value]](), list[int]()
     for value in graph.output:
         thing = scope.get(value.name)
+        if isinstance(thing, Chosen):
+            lead, mask = thing.lead, thing.mask.name
+            thing, number = rows_of_output(walk, thing)
+            which, *_ = numbers.setdefault(mask, (len(numbers), f"rows of {value.name}", number))
+            counted += [len(graph.output) + which, lead]
+        else:
+            counted += [-1, 0]
         if not isinstance(thing, Value):
             raise ToolError(MALFORMED_FILE, (
                 f"{path} cannot be compiled: its output '{value.name}' is no tensor "
                 f"({'made by no node' if thing is None else 'a sequence or an optional'}); make "
                 "the tensors in it outputs of their own."))
         outputs.append((value.name, thing))
-    return walk.graph.model(outputs)
+    outputs += [(name, number) for _, name, number in numbers.values()]
+    made = walk.graph.model(outputs)
+    if numbers:
+        helper.set_model_props(made, {_COUNTED: " ".join(map(str, counted))})
+    return made
+
+
+def counted_outputs(repaired: onnx.ModelProto) -> list[int]:
+    """Of each output of the network that was repaired so, which of the repaired one's says how many
+    rows of it are results, -1 if all are, and along which axis these lie; empty if all of all are.
+    """
+    found = next((p.value for p in repaired.metadata_props if p.key == _COUNTED), "")
+    return [int(number) for number in found.split()]
 
 
 def _with_cut(refused: NodeRefused, model: onnx.ModelProto, walk: Walk,
@@ -158,8 +182,8 @@ def _as_declared(path: str, value: onnx.ValueInfoProto, array: np.ndarray) -> np
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
                    frozen: Mapping[str, np.ndarray] | None = None,
                    path: str = "the model", importer: str = RELAY, is_open: bool = False,
-                   weights: WeightsFile | None = None, layers: Path | None = None) -> Path:
-    """Repairs a model and writes it for the importer.
+                   weights: WeightsFile | None = None, layers: Path | None = None) -> list[int]:
+    """Repairs a model and writes it for the importer; gives its counted_outputs().
 
     weights: takes the large ones, for several models beside each other that have many in common.
     layers: where the model is written in which recurrent layers that our kernels compute are nodes;
@@ -167,14 +191,15 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
     """
     def repaired(keeps_layers: bool) -> onnx.ModelProto:
         return to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open,
-                                            keeps_layers)), importer)
+                                            keeps_layers, importer == RELAY)), importer)
 
     made = repaired(layers is not None)
     if layers is not None and any(node.op_type in ("LSTM", "GRU") for node in made.graph.node):
         _write(made, layers, weights)
         made = repaired(False)
+    counted = counted_outputs(made)
     _write(made, target, weights)
-    return target
+    return counted
 
 
 def _write(model: onnx.ModelProto, target: Path, weights: WeightsFile | None) -> None:

@@ -37,7 +37,7 @@ class Value:
         self.counts_in: tuple[int, ...] | None = None
         """Of a pooling's places, the shape of the tensor in which they are counted."""
         self.extents_of: Chosen | None = None
-        """Of which rows it is the shape."""
+        """Of which rows it is the shape, or the number."""
         self.known: np.ndarray | None = None
         """What it holds, where that is known and it is computed all the same: quantised
         constants, whose numbers kernels of bytes take as they are stored."""
@@ -138,6 +138,12 @@ class Chosen:
     """Whether as many of them are taken as something else says."""
     first: bool = False
     """Whether the mask holds at the first places, and at no others."""
+    lead: int = 0
+    """Axes of one element before that of the rows, which `rows` does not have."""
+    of: Chosen | None = None
+    """What the rows, whole numbers, are places in: counted among all rows of its tensor."""
+    column: int | None = None
+    """The only column of the rows that has such places."""
 
     def but(self, **changes: Any) -> Chosen:
         return replace(self, **changes)

@@ -72,6 +72,8 @@ class Walk:
         self.functions = {(f.domain, f.name, f.overload): f for f in functions}
         self.counts: dict[str, NodeRefused] = {}
         """Values that tell how many rows are chosen, and why nothing may have their shape."""
+        self.joined: dict[tuple[str, ...], Value] = {}
+        """Masks of several tensors' rows behind each other, by the names of theirs."""
         self.has_parts = False
         """Whether parts are taken whose lengths nobody knows, turn by turn perhaps (rolled.py)."""
         self._count = 0

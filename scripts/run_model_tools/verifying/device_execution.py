@@ -12,7 +12,7 @@ import numpy as np
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact
-from run_model_tools.compiling.graph_file import device_types
+from run_model_tools.compiling.graph_file import counted_outputs, device_types, with_rows_counted
 from run_model_tools.environment import host_program
 from run_model_tools.errors import FAILED_RUN, WRONG_MACHINE, ToolError
 from run_model_tools.verifying.execution import Machine, NotRun, judge, run_program
@@ -36,14 +36,16 @@ def run_on_device(folder: Path, device: str, inputs: list[dict[str, np.ndarray]]
         made = [Path(name, f"outputs{index}.npz") for index in range(len(inputs))]
         for path, values in zip(given, inputs):
             np.savez(path, **values)
+        counted: list[int] = []
         if device == "opencl":
+            counted = counted_outputs(json.loads((folder / artifact.GRAPH).read_text()))
             made, who = _by_tvm(folder, device, given, made, tvm_python)
         else:
             made, who = _by_run_model(folder, device, given[0], made[0])
         results = []
         for path in made:
             with np.load(path) as file:
-                results.append([file[key] for key in file.files])
+                results.append(with_rows_counted([file[key] for key in file.files], counted))
         return results, who
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from run_model_tools.compiling.graph_file import counted_outputs, with_rows_counted
 from run_model_tools.params_file import Tensor, dtype_of
 
 _NO_OPERATION = "__nop"
@@ -23,6 +24,8 @@ class GraphProgram:
     text: str
     inputs: list[tuple[str, tuple[int, ...], np.dtype]]
     outputs: list[tuple[tuple[int, ...], np.dtype]]
+    counted: list[int]
+    """counted_outputs() of the graph."""
 
     def with_runs(self, count: int) -> str:
         """The program for that many sets of inputs."""
@@ -34,14 +37,14 @@ class GraphProgram:
                         for name, _, dtype in self.inputs)
 
     def split_outputs(self, data: bytes) -> list[list[np.ndarray]]:
-        """The outputs of every run that was begun."""
+        """The network's outputs in every run that was begun."""
         runs, at = [], 0
         while at < len(data):
             run = []
             for shape, dtype in self.outputs:
                 run.append(np.frombuffer(data, dtype, prod(shape), at).reshape(shape))
                 at += run[-1].nbytes
-            runs.append(run)
+            runs.append(with_rows_counted(run, self.counted))
         return runs
 
 
@@ -82,7 +85,7 @@ def graph_program(graph_json: str, params: Mapping[str, Tensor]) -> GraphProgram
     return GraphProgram(
         "\n".join(lines) + "\n",
         [(name, shapes[row], _numpy_type(types[row])) for name, row in inputs],
-        [(shapes[row], _numpy_type(types[row])) for row in outputs])
+        [(shapes[row], _numpy_type(types[row])) for row in outputs], counted_outputs(graph))
 
 
 def _row(*numbers: int) -> str:

@@ -113,6 +113,10 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                     "--tolerance allows more, --no-verify compares nothing."))
             largest = max(largest, found.largest)
             undecided = undecided or (name if found.undecided else None)
+    for name, shape, *outputs in zip(subject.model.outputs, subject.model.output_shapes, *results):
+        if (shape is None or None in shape) and not any(one.size for one in outputs):
+            return {"done": False,
+                    "reason": f"output '{name}' was empty for all inputs that were tried"}
     if undecided is not None:
         return {"done": False, "reason": (
             f"output '{undecided}' of the network turns into another one when its weights and "

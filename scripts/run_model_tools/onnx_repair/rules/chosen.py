@@ -8,6 +8,8 @@ else is refused, in the name of the node that chose the rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -24,8 +26,14 @@ from run_model_tools.onnx_repair.walk import Walk
 _ELEMENTWISE = ELEMENTWISE | frozenset(
     "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Clip Cos Elu Gelu HardSigmoid HardSwish "
     "IsInf IsNaN LeakyRelu Mish Mod PRelu Selu Sin Softplus Softsign Tan ThresholdedRelu".split())
-_MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+_OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
+               "GlobalMaxPool", "MaxPool")
+"""Operators that keep samples apart, which lie along the first axis."""
+MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that leave the elements of a mask in their order."""
+_KEEP_PLACES = ("Expand", "Gather", "GatherND", "Identity", "NonMaxSuppression", "Reshape",
+                "ScatterElements", "Shape", "Size", "Slice", "Split", "Squeeze", "Transpose")
+"""Operators that take places as they are counted in all rows; others see them as the model does."""
 _DEEPEST = 30
 """Operators by which two masks may be computed alike."""
 
@@ -73,7 +81,11 @@ def between(walk: Walk, node: Node, x: Value, start: Value, end: Value,
 
 def repeated(walk: Walk, node: Node) -> Chosen | None:
     """An Expand to as many rows as a mask has places; None of any other."""
+    from run_model_tools.onnx_repair.rules.chosen_order import for_each
+
     x, shape = node.tensor(0), node.tensor(1)
+    if (made_of_shape := for_each(walk, x, shape)) is not None:
+        return made_of_shape
     makers = walk.graph.makers
     ahead, rest = shape, walk.graph.constant(np.zeros(0, np.int64))
     made = makers.get(shape.name)
@@ -81,7 +93,7 @@ def repeated(walk: Walk, node: Node) -> Chosen | None:
         ahead, rest = (walk.graph.values[name] for name in made.input)
     for wanted in ("ReduceSum", "Cast"):
         while (made := makers.get(ahead.name)) is not None and made.op_type != wanted:
-            if made.op_type not in _MOVES:
+            if made.op_type not in MOVES:
                 return None
             ahead = walk.graph.values[made.input[0]]
         if made is None or wanted == "ReduceSum" and ahead.size != 1:
@@ -106,41 +118,97 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 
 
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
-    one = given[0]
+    from run_model_tools.onnx_repair.rules.chosen_order import counted, largest, shape_of_rows
+
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
+    if any(i.of and (op not in _KEEP_PLACES or op == "Split" and i.column is not None)
+           for i in given):
+        node.inputs = [counted(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
+        given = [i for i in node.inputs if isinstance(i, Chosen)]
+    one = given[0]
     alone = node.inputs[0] is one and len(given) == 1
+    if any(i.lead for i in given) or op == "Unsqueeze" and _axes_of(node) == [0]:
+        return _with_lead(walk, node, op, one, alone)
     if any(i.turned for i in given):
         if op == "Transpose" and node.attrs.get("perm") in (None, [1, 0]):
             return [one.but(turned=False)]
         raise one.why
     if op == "ScatterND":
         return [_assigned(walk, node)]
-    if alone and op == "Reshape":
+    if alone and op == "TopK" and not any(i.cut for i in given):
+        return list(largest(walk, node, one))
+    for made in _in_order(walk, node, op, one, alone):
+        if made is not None:
+            return [made]
+    if alone and op in ("Flatten", "Reshape"):
         return [_reshaped(walk, node, one)]
+    if alone and op == "Expand" and not one.cut and (
+            known := shape_of_rows(walk, node.tensor(1))) is not None:
+        if one.rows.rank != len(known[1]) + 1 or not is_same(walk, one, known[0]):
+            raise one.why
+        rest = np.broadcast_shapes(one.rows.shape[1:], tuple(known[1]))
+        return [one.but(rows=expanded(walk, one.rows, (one.rows.shape[0], *rest)))]
     if alone and op in ("Slice", "Expand") and _takes_first(node):
         return [one.but(cut=True, first=one.first and op == "Slice")]
     if any(i.cut for i in given):
         raise one.why
     if alone and op == "Shape" and not node.attrs.get("start", 0) and "end" not in node.attrs:
-        extents = concatenated(walk, [reshaped(walk, _count(walk, one), (1,)), walk.graph.constant(
-            one.rows.shape[1:], np.int64)], 0)
+        others = walk.graph.constant(one.rows.shape[1:], np.int64)
+        extents = concatenated(walk, [reshaped(walk, count_of(walk, one), (1,)), others], 0)
         extents.extents_of = one
         walk.counts[extents.name] = one.why
         return [extents]
     if alone and op == "Size" and one.rows.rank == 1:
-        return [_count(walk, one)]
-    if alone and op == "Expand":
-        other = node.tensor(1).extents_of
-        if other is None or one.rows.shape != other.rows.shape or not _is_same(walk, one, other):
-            raise one.why
-        return [one]
+        count = walk.graph.op("Identity", count_of(walk, one))
+        count.extents_of = one
+        return [count]
     if alone and op.startswith("Reduce") and 0 in _axes(node, one):
         return [_reduced(walk, node, one)]
     if op in ("Gather", "GatherND") and node.inputs[-1] is one:
-        return [_gathered(walk, node, one)]
-    if any(not _is_same(walk, one, other) for other in given[1:]) or not _by_rows(node, op, one):
+        return [_gathered(walk, node, counted(walk, one))]
+    if any(not is_same(walk, one, other) for other in given[1:]) or not _by_rows(node, op, one):
         raise one.why
     return _of_all(walk, node, given)
+
+
+def _axes_of(node: Node) -> list[int] | None:
+    """Of a Squeeze or Unsqueeze, however its opset names them."""
+    return node.attrs.get("axes") if node.opset < 13 else node.ints(1, "the axes")
+
+
+def _with_lead(walk: Walk, node: Node, op: str, one: Chosen, alone: bool) -> list[Thing | None]:
+    """What a node makes of rows that lie along a later axis than the first, or are to."""
+    from run_model_tools.onnx_repair.rules.chosen_order import suppressed
+
+    if op == "NonMaxSuppression":
+        return [suppressed(walk, node)]  # type: ignore[list-item]
+    if alone and op in ("Cast", "Identity"):
+        return _of_all(walk, node, [one])
+    if not alone or op not in ("Squeeze", "Unsqueeze") or _axes_of(node) != [0] or one.turned:
+        raise one.why
+    return [one.but(lead=one.lead + (1 if op == "Unsqueeze" else -1))]
+
+
+def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
+              alone: bool) -> Iterator[Thing | None]:
+    """What rules/chosen_order.py makes of a node, if anything."""
+    from run_model_tools.onnx_repair.rules import chosen_order
+
+    last = node.inputs[-1]
+    if op == "NonZero" and not one.cut:
+        yield chosen_order.holding(walk, one)
+    if op == "Gather" and isinstance(last, Chosen):
+        yield chosen_order.taken(walk, node, last)
+    if alone and op in ("Gather", "Slice"):
+        yield chosen_order.columns(walk, node, one)
+    if alone and op == "Slice" and not one.cut:
+        yield chosen_order.rows_between(walk, node, one)
+    if alone and op == "Pad" and not one.cut:
+        yield chosen_order.padded(walk, node, one)
+    if op == "Concat":
+        yield chosen_order.behind_each_other(walk, node)
+    if op == "ScatterElements":
+        yield chosen_order.assigned(walk, node)
 
 
 def _by_rows(node: Node, op: str, one: Chosen) -> bool:
@@ -151,6 +219,8 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         other.rank < rank or other.rank == rank and other.shape[0] == 1 for other in others)
     if op in _ELEMENTWISE:
         return alike and node.opset >= 7
+    if op == "RoiAlign":
+        return all(isinstance(i, Chosen) for i in node.inputs[1:])
     if node.inputs[0] is not one:
         return False
     if op == "MatMul":
@@ -160,11 +230,22 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         return len(others) == len(node.inputs) - 1 and not node.attrs.get("transA", 0) and (
             bias is None or bias.rank < 2 or bias.shape[0] == 1)
     if op in ("LayerNormalization", "Softmax", "LogSoftmax"):
-        axis = node.attrs.get("axis", -1)
-        return node.opset >= 13 and axis % rank > 0
-    if op in ("Squeeze", "Unsqueeze") and node.opset >= 13:
-        axes = node.ints(1, "the axes") or [0]
+        return node.attrs.get("axis", -1 if node.opset >= 13 else 1) % rank > 0
+    if op in ("ArgMax", "ArgMin"):
+        return node.attrs.get("axis", 0) % rank > 0
+    if op in ("Squeeze", "Unsqueeze"):
+        axes = _axes_of(node) or [0]
         return all(axis % (rank + len(axes) * (op == "Unsqueeze")) > 0 for axis in axes)
+    if op == "Concat":
+        return node.attrs["axis"] % rank > 0 and alike and not others
+    if op in _OF_SAMPLES:
+        return rank > 2 and all(i.is_constant for i in others)
+    if op in ("Gather", "Split"):
+        return node.attrs.get("axis", 0) % rank > 0 and all(i.is_constant for i in others)
+    if op == "Slice":
+        along = node.ints(3, "the axes") if node.opset >= 10 and len(node.inputs) > 3 else None
+        return along is not None and 0 not in {axis % rank for axis in along} and all(
+            i.is_constant for i in others)
     return op.startswith("Reduce")  # Along other axes than the rows'.
 
 
@@ -172,9 +253,11 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     """The node, of all rows, and of its results those that are chosen."""
     one = given[0]
     inputs: list[Thing | None] = [i.rows if isinstance(i, Chosen) else i for i in node.inputs]
+    if node.op == "RoiAlign":
+        inputs[1:] = [filled_rows(walk, i, 0) for i in given]
     divisor = node.inputs[1] if node.op in ("Div", "Mod") else None
     if isinstance(divisor, Chosen) and not divisor.rows.is_float:
-        inputs[1] = _filled(walk, divisor, 1)  # A division by 0 ends the program.
+        inputs[1] = filled_rows(walk, divisor, 1)  # A division by 0 ends the program.
     proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
     proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(inputs)]
     scope: dict[str, Thing | None] = {f"i{n}": i for n, i in enumerate(inputs)}
@@ -183,21 +266,28 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     if not all(result is None or isinstance(result, Value) and result.rank
                and result.shape[0] == one.rows.shape[0] for result in results):
         raise one.why
-    return [None if result is None else one.but(rows=result) for result in results]
+    return [one.but(rows=result, column=one.column if result.rank > 1 else None)
+            if isinstance(result, Value) else None for result in results]
 
 
 def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
     """Of a tensor's rows those at chosen places, which may be chosen of the places of all."""
     x = node.get(0)
-    if x is None or node.attrs.get("axis", 0) or node.attrs.get("batch_dims", 0):
+    axis = node.attrs.get("axis", 0) % x.rank if x is not None and node.op == "Gather" else 0
+    if x is None or node.attrs.get("batch_dims", 0) or axis and (
+            places.rows.rank != 1 or set(x.shape[:axis]) != {1}):
         raise places.why
+    if axis:
+        rows = walk.node_in("Gather", 13, [reshaped(walk, x, x.shape[axis:]),
+                                           filled_rows(walk, places, 0)])
+        return places.but(rows=rows, lead=axis)
     deep = places.rows.shape[-1] if node.op == "GatherND" else 1
     every = places.rows.array
     if every is not None and deep <= x.rank and np.array_equal(
             every.reshape(-1, deep), _places(x.shape[:deep])):
         return places.but(rows=reshaped(walk, x, (len(every), *x.shape[deep:])))
     # Nobody knows what the other places are.
-    made = _of_all(walk, node, [places.but(rows=_filled(walk, places, 0))])[0]
+    made = _of_all(walk, node, [places.but(rows=filled_rows(walk, places, 0))])[0]
     assert isinstance(made, Chosen)
     return made
 
@@ -216,7 +306,7 @@ def _assigned(walk: Walk, node: Node) -> Value:
                 places.rows.array, _places(x.shape[:deep])):
         raise places.why
     rows = updates.rows
-    if not _is_same(walk, places, updates):
+    if not is_same(walk, places, updates):
         if not updates.first or rows.shape[1:] != x.shape[deep:]:
             raise places.why
         # The first place gets the first one, and so on.
@@ -240,15 +330,42 @@ def _assigned(walk: Walk, node: Node) -> Value:
 
 def _reshaped(walk: Walk, node: Node, one: Chosen) -> Chosen:
     """Each row in another shape, or its elements as rows."""
+    from run_model_tools.onnx_repair.rules.chosen_order import counted, shape_of_rows
+
+    if one.column is not None and one.rows.shape[1:] != (1,):
+        one = counted(walk, one)
+    one = one.but(column=None)
     count = one.rows.shape[0]
     each = one.rows.size // count
-    first, *rest = node.ints(1, "the shape") or [0]
-    if rest and first <= 0 and min(rest) > 0 and np.prod(rest) == each:
+    if node.op == "Flatten":
+        axis = node.attrs.get("axis", 1) % (one.rows.rank + 1)
+        if not axis:
+            raise one.why
+        return _in_parts(walk, one, [int(np.prod(one.rows.shape[axis:]))])
+    if (known := shape_of_rows(walk, node.tensor(1))) is not None:
+        if not is_same(walk, one, known[0]):
+            raise one.why
+        rest = known[1]
+        rest = [extent if extent >= 0 else each // -int(np.prod(rest)) for extent in rest]
         return one.but(rows=reshaped(walk, one.rows, (count, *rest)))
-    if first != -1 or rest:
+    first, *rest = node.ints(1, "the shape") or [0]
+    if rest and first == 0 and rest.count(-1) == 1:
+        rest = [extent if extent >= 0 else each // -int(np.prod(rest)) for extent in rest]
+    parts = int(np.prod(rest))
+    if first > 0 or rest and min(rest) <= 0 or each % parts or first == 0 and each != parts:
         raise one.why
-    mask = expanded(walk, reshaped(walk, one.mask, (count, 1)), (count, each))
-    return one.but(rows=reshaped(walk, one.rows, (count * each,)), mask=mask)
+    return _in_parts(walk, one, rest)
+
+
+def _in_parts(walk: Walk, one: Chosen, rest: list[int]) -> Chosen:
+    """Each row as one row, or several behind each other, of these extents."""
+    count = one.rows.shape[0]
+    times = one.rows.size // count // int(np.prod(rest))
+    rows = reshaped(walk, one.rows, (count * times, *rest))
+    if times == 1:
+        return one.but(rows=rows)
+    mask = expanded(walk, reshaped(walk, one.mask, (count, 1)), (count, times))
+    return one.but(rows=rows, mask=mask)
 
 
 def _takes_first(node: Node) -> bool:
@@ -281,8 +398,8 @@ def _reduced(walk: Walk, node: Node, one: Chosen) -> Value:
     if node.op not in _NEUTRAL or not one.rows.is_float and node.op not in _OF_ALL_NUMBERS:
         raise one.why
     axes, keepdims = _axes(node, one), bool(node.attrs.get("keepdims", 1))
-    neutral, count = _NEUTRAL[node.op], _count(walk, one)
-    rows = _filled(walk, one, neutral)
+    neutral, count = _NEUTRAL[node.op], count_of(walk, one)
+    rows = filled_rows(walk, one, neutral)
     if node.op == "ReduceMean":
         # The mean of nothing is 0 in ONNX Runtime.
         each = int(np.prod([one.rows.shape[axis] for axis in axes[1:]], dtype=np.int64))
@@ -298,17 +415,17 @@ def _reduced(walk: Walk, node: Node, one: Chosen) -> Value:
                          walk.graph.like(neutral, made))
 
 
-def _filled(walk: Walk, one: Chosen, number: float) -> Value:
+def filled_rows(walk: Walk, one: Chosen, number: float) -> Value:
     """All rows, with a number in those that are not chosen."""
     mask = reshaped(walk, one.mask, (one.rows.shape[0], *[1] * (one.rows.rank - 1)))
     return walk.graph.op("Where", mask, one.rows, walk.graph.like(number, one.rows))
 
 
-def _count(walk: Walk, one: Chosen) -> Value:
+def count_of(walk: Walk, one: Chosen) -> Value:
     return reduce(walk, "ReduceSum", cast(walk, one.mask, TensorProto.INT64), None, False)
 
 
-def _is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:
+def is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:
     """Whether both are chosen by masks that hold at the same places."""
     if other is None or one.mask.size != other.mask.size:
         return False
@@ -326,7 +443,7 @@ def _is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:
                                          default=0)]
                 if value.shape[:len(lead)] != lead or before.rank != value.rank:
                     break
-            elif node.op_type not in _MOVES:
+            elif node.op_type not in MOVES:
                 break
             value = before
         return value, times // max(value.size, 1)

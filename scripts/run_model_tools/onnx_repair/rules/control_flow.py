@@ -8,6 +8,8 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import RUN_TIME, NodeRefused, Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.chosen import is_same
+from run_model_tools.onnx_repair.rules.chosen_order import emptiness
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.filled_lists import filled_list
 from run_model_tools.onnx_repair.rules.independent_turns import at_once
@@ -29,6 +31,10 @@ def if_rule(walk: Walk, node: Node) -> list[Thing | None]:
         taken = "then_branch" if condition.array.item() else "else_branch"
         return walk.subgraph(node.attrs[taken], node, [])
     start = len(walk.graph.nodes)
+    nothing = emptiness(walk, condition)
+    if nothing is not None and (made := _unless_empty(walk, node, nothing)) is not None:
+        _check_computed_anyhow(walk, start, "whether there are rows is known at run time only; it")
+        return made
     try:
         ways = [walk.subgraph(node.attrs[branch], node, [])
                 for branch in ("then_branch", "else_branch")]
@@ -37,6 +43,19 @@ def if_rule(walk: Walk, node: Node) -> list[Thing | None]:
         raise error.in_branch(deciding) if deciding else error from None
     _check_computed_anyhow(walk, start, "its condition is known at run time only, and a branch")
     return [_either(walk, condition, a, b) for a, b in zip(*ways)]
+
+
+def _unless_empty(walk: Walk, node: Node, nothing: Chosen) -> list[Thing | None] | None:
+    """The else_branch, where it makes places of chosen rows, which there are none of where these
+    are none, as in the then_branch; None of any other."""
+    empty = walk.subgraph(node.attrs["then_branch"], node, [])
+    if not all(isinstance(thing, Value) and not thing.size for thing in empty):
+        return None
+    made = walk.subgraph(node.attrs["else_branch"], node, [])
+    if all(isinstance(thing, Chosen) and thing.of is not None and is_same(walk, thing.of, nothing)
+           for thing in made):
+        return made
+    return None
 
 
 def _check_computed_anyhow(walk: Walk, start: int, where: str) -> None:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid, not_constant
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen import between
+from run_model_tools.onnx_repair.rules.chosen import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
@@ -151,6 +151,13 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
 
 @rule("Gather")
 def gather(walk: Walk, node: Node) -> Value:
+    from run_model_tools.onnx_repair.rules.chosen_order import known_numbers
+
+    x, at = node.tensor(0), node.ints(1, "the places") if node.tensor(1).is_constant else None
+    if x.extents_of is not None and x.rank and at is not None:
+        known = known_numbers(walk, walk.graph.op("Gather", x, np.array(at), axis=0))
+        if known is not None:
+            return walk.graph.constant(np.reshape(known, node.tensor(1).shape), np.int64)
     return walk.graph.op("Gather", *_places(walk, node), axis=_axis(node))
 
 
@@ -256,43 +263,45 @@ def _combined(node: Node) -> str | None:
 
 
 @rule("Compress")
-def compress(walk: Walk, node: Node) -> Value:
+def compress(walk: Walk, node: Node) -> Value | Chosen:
     x = node.tensor(0)
-    condition = node.constant(1, "the condition")
-    assert condition is not None
     axis = node.attrs.get("axis")
     if axis is None:
         x, axis = reshaped(walk, x, (x.size,)), 0
+    holds = node.tensor(1)
+    if not holds.is_constant and not walk.is_open and not axis % x.rank \
+            and holds.size <= x.shape[0]:
+        return chosen(walk, node, sliced(walk, x, {0: range(holds.size)}), holds,
+                      not_constant("the condition", holds.name))
+    condition = node.constant(1, "the condition")
+    assert condition is not None
     return walk.graph.op("Gather", x, np.flatnonzero(condition), axis=axis % x.rank)
 
 
-@rule("Unique", "NonMaxSuppression")
+@rule("Unique")
 def found_at_run_time(walk: Walk, node: Node) -> Value:
     raise data_dependent("the shape of its result")
 
 
-# Comparisons of a TopK by ranks: graph executors have no sorting functions here, and do so many in
-# 0.1 s.
-_MOST_COMPARED = 1 << 28
+_MOST_RANKED = 64
+"""Elements of a row of which a TopK counts ranks, where the importer has no function that sorts: so
+many comparisons are vectors, and fewer than a heap takes (inside_tvm/chosen_boxes.py)."""
 
 
 @rule("TopK")
 def top_k(walk: Walk, node: Node) -> list[Value]:
-    """Of equal ones those that come first.  Relax's runtimes have a function for it.  A NaN, of
-    which ONNX says nothing, is as large as infinity: every rank has to occur once."""
+    """Of equal ones those that come first.  A NaN, of which ONNX says nothing, is as large as
+    infinity: every rank has to occur once."""
     graph = walk.graph
     x = node.tensor(0)
     k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
     axis = node.attrs.get("axis", -1) % x.rank
     n = x.shape[axis]
-    if x.size * n > _MOST_COMPARED and walk.importer != RELAX:
-        raise Refused(f"it sorts {x.size} values in rows of {n}, which is more than compiled code "
-                      "can do without a sorting function", "leave it to the program.")
     perm = [i for i in range(x.rank) if i != axis] + [axis]
     rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
     keys = rows if rows.elem_type in INTEGERS else graph.op(
         "Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
-    if walk.importer == RELAX and k:
+    if k and (walk.importer == RELAX or n > _MOST_RANKED):
         places = graph.ops("TopK", [keys, np.array([k])], 2, axis=rows.rank - 1,
                            largest=node.attrs.get("largest", 1))[1]
     else:

@@ -46,10 +46,15 @@ def _extents(walk: Walk, x: Value, numbers: list[int] | int) -> Value:
 
 
 @rule("ConstantOfShape")
-def constant_of_shape(walk: Walk, node: Node) -> Value:
-    extents = node.ints(0, "the shape") or []
+def constant_of_shape(walk: Walk, node: Node) -> Value | Chosen:
+    from run_model_tools.onnx_repair.rules.chosen_order import for_each
+
     value = numpy_helper.to_array(node.attrs["value"]) if "value" in node.attrs else np.zeros(
         1, np.float32)
+    if node.tensor(0).array is None and (rows := for_each(
+            walk, walk.graph.constant(value.reshape(())), node.tensor(0))) is not None:
+        return rows
+    extents = node.ints(0, "the shape") or []
     return filled(walk, value.reshape(()), tuple(extents))
 
 
@@ -264,7 +269,12 @@ def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
 
 
 @rule("Range", ignored=("stash_type",))
-def range_rule(walk: Walk, node: Node) -> Value:
+def range_rule(walk: Walk, node: Node) -> Value | Chosen:
+    from run_model_tools.onnx_repair.rules.chosen_order import every_place
+
+    if (node.ints(0, "the begin"), node.ints(2, "the step")) == ([0], [1]) and (
+            rows := every_place(walk, node.tensor(1))) is not None:
+        return rows
     start, limit, step = (node.constant(index, "a bound") for index in range(3))
     if not walk.graph.kept or start is None or limit is None or step is None or not step:
         raise data_dependent("its length")
