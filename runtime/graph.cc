@@ -293,10 +293,6 @@ class GraphParser {
       if (counting.bytes != sizeof(std::int64_t) || !same_dtype(counting.dtype, {kDLInt, 64, 1})) {
         pairs.at(2 * i).fail("is a head that is no single int64");
       }
-      if (std::any_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(rows.axis),
-                      [](std::int64_t extent) { return extent != 1; })) {
-        pairs.at(2 * i + 1).fail("is no axis before which all extents are 1");
-      }
       graph_.row_counts.emplace_back(rows);
     }
   }

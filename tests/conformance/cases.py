@@ -83,7 +83,8 @@ class Case:
         """Freezes what the repair asks for, as a user would; raises ToolError."""
         while True:
             try:
-                return repair(self.model, self.shapes(), self.frozen_arrays(), self.name)
+                return repair(self.model, self.shapes(), self.frozen_arrays(), self.name,
+                              counts=True)
             except NodeRefused as refused:
                 more = self._parameters() - self.frozen
                 named = {name for name in more if f"--freeze {name}=" in str(refused)}

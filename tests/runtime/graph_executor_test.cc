@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include <run_model/error.h>
@@ -151,30 +152,37 @@ TEST_F(GraphExecutorTest, HandsOutInputsAndParametersAsOutputs) {
 }
 
 TEST_F(GraphExecutorTest, GivesAnOutputAsManyRowsAsAnotherHeadSays) {
-  json graph = graph_of({input_node("x"), input_node("n")}, {0, 1}, {{0, 0}, {1, 0}});
-  graph["attrs"]["shape"][1] = {{1, 3, 2}, {1}};
-  graph["attrs"]["dltype"][1][1] = "int64";
-  graph["attrs"]["counted_outputs"] = {"list_int", {1, 1}};
-  GraphExecutor executor = make(graph);
-  ASSERT_EQ(executor.outputs().size(), 1u);
-  EXPECT_TRUE(has_elements(executor.outputs()[0].shape, {1, 3, 2}));
-  Tensor x = Tensor::empty({1, 3, 2}, kFloat32);
-  std::iota(x.elements<float>().begin(), x.elements<float>().end(), 1.0f);
-  executor.set_input(0, x);
-  Tensor rows = Tensor::empty({1}, parse_dtype("int64"));
-  for (const std::int64_t count : {2, 0, 3, -1, 4}) {
-    rows.elements<std::int64_t>()[0] = count;
-    executor.set_input(1, rows);
-    executor.run();
-    if (count < 0 || count > 3) {
-      EXPECT_TRUE(throws_error([&] { executor.output(0); }, ErrorKind::kModel,
-                               "is said to have " + std::to_string(count) + " rows of the 3"));
-      continue;
+  for (const std::int64_t lists : {1, 2}) {
+    json graph = graph_of({input_node("x"), input_node("n")}, {0, 1}, {{0, 0}, {1, 0}});
+    graph["attrs"]["shape"][1] = {{lists, 3, 2}, {1}};
+    graph["attrs"]["dltype"][1][1] = "int64";
+    graph["attrs"]["counted_outputs"] = {"list_int", {1, 1}};
+    GraphExecutor executor = make(graph);
+    ASSERT_EQ(executor.outputs().size(), 1u);
+    EXPECT_TRUE(has_elements(executor.outputs()[0].shape, {lists, 3, 2}));
+    Tensor x = Tensor::empty({lists, 3, 2}, kFloat32);
+    std::iota(x.elements<float>().begin(), x.elements<float>().end(), 1.0f);
+    executor.set_input(0, x);
+    Tensor rows = Tensor::empty({1}, parse_dtype("int64"));
+    for (const std::int64_t count : {2, 0, 3, -1, 4}) {
+      rows.elements<std::int64_t>()[0] = count;
+      executor.set_input(1, rows);
+      executor.run();
+      if (count < 0 || count > 3) {
+        EXPECT_TRUE(throws_error([&] { executor.output(0); }, ErrorKind::kModel,
+                                 "is said to have " + std::to_string(count) + " rows of the 3"));
+        continue;
+      }
+      const Tensor output = executor.output(0);
+      EXPECT_TRUE(has_elements(output.shape(), {lists, count, 2}));
+      std::vector<float> wanted;
+      for (std::int64_t list = 0; list < lists; ++list) {
+        for (std::int64_t i = 0; i < 2 * count; ++i) {
+          wanted.push_back(static_cast<float>(6 * list + i + 1));
+        }
+      }
+      EXPECT_EQ(values_of(output), wanted);
     }
-    const Tensor output = executor.output(0);
-    EXPECT_TRUE(has_elements(output.shape(), {1, count, 2}));
-    const std::vector<float> all{1, 2, 3, 4, 5, 6};
-    EXPECT_EQ(values_of(output), std::vector<float>(all.begin(), all.begin() + 2 * count));
   }
 }
 

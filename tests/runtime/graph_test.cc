@@ -166,16 +166,6 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"RowCountNoNumber",
                [](json& g) { g["attrs"]["counted_outputs"] = {"list_int", {0, 0}}; },
                "is a head that is no single int64"},
-        Damage{"RowsBehindOthers",
-               [](json& g) {
-                 g["heads"] = {{4, 0, 0}, {0, 0, 0}};
-                 g["attrs"]["shape"][1][0] = {1};
-                 g["attrs"]["dltype"][1][0] = "int64";
-                 g["attrs"]["shape"][1][3] = {2, 2};
-                 g["attrs"]["shape"][1][4] = {2, 2};
-                 g["attrs"]["counted_outputs"] = {"list_int", {1, 1}};
-               },
-               "is no axis before which all extents are 1"},
         Damage{"ReshapeChangesSize", [](json& g) { g["attrs"]["shape"][1][3] = {5}; },
                "differ in size"},
         Damage{"OnAnotherGpu", [](json& g) { g["attrs"]["device_index"][1][4] = 8; },

@@ -64,7 +64,7 @@ struct GraphNode {
 // Says of an output how many of its rows are results: those behind them are zeros.
 struct RowCount {
   std::size_t entry = 0;  // int64, of one element
-  std::size_t axis = 0;   // along which the rows lie; extents before it are 1
+  std::size_t axis = 0;   // along which the rows lie
 };
 
 struct Graph {

@@ -78,7 +78,7 @@ def converters():
 
 def top_k(tvm, data, k, ascending, index_type):
     """(values, places) of the k first in each row (the last axis) once it is sorted; of equal ones
-    those that come first.  There is no NaN.
+    those that come first.  A NaN is as large as infinity.
 
     A heap has the k best so far, the worst of them in front: most of the others are worse than that
     and cost one comparison.
@@ -95,6 +95,12 @@ def top_k(tvm, data, k, ascending, index_type):
             which = ib.allocate("int32", (k,), name="which", scope="global")
             at = ib.allocate("int32", (1,), name="at", scope="local")
             child = ib.allocate("int32", (1,), name="child", scope="local")
+
+            def number(i):
+                key = source[row * count + i]
+                if not data.dtype.startswith("float"):
+                    return key
+                return tir.Select(tir.isnan(key), tir.infinity(data.dtype), key)
 
             def is_worse(key, index, other, other_index):
                 less = key > other if ascending else key < other
@@ -121,16 +127,16 @@ def top_k(tvm, data, k, ascending, index_type):
                 which[at[0]] = index
 
             with ib.for_range(0, k, "i") as i:
-                keys[i] = source[row * count + i]
+                keys[i] = number(i)
                 which[i] = i
             with ib.for_range(0, k // 2, "before") as before:
                 begin = k // 2 - 1 - before
                 put_down(ib.let("key", keys[begin]), ib.let("index", which[begin]), begin, k)
             with ib.for_range(0, count - k, "rest") as rest:
                 i = k + rest
-                key = source[row * count + i]
+                key = ib.let("key", number(i))
                 with ib.if_scope(key < keys[0] if ascending else key > keys[0]):
-                    put_down(ib.let("key", key), i, 0, k)
+                    put_down(key, i, 0, k)
             with ib.for_range(0, k, "done") as done:
                 end = k - 1 - done
                 values[row * k + end] = keys[0]

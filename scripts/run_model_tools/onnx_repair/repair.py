@@ -84,10 +84,10 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     for value in graph.output:
         thing = scope.get(value.name)
         if isinstance(thing, Chosen):
-            lead, mask = thing.lead, thing.mask.name
-            thing, number = rows_of_output(walk, thing)
+            mask = thing.mask.name
+            thing, number, axis = rows_of_output(walk, thing)
             which, *_ = numbers.setdefault(mask, (len(numbers), f"rows of {value.name}", number))
-            counted += [len(graph.output) + which, lead]
+            counted += [len(graph.output) + which, axis]
         else:
             counted += [-1, 0]
         if not isinstance(thing, Value):

@@ -43,9 +43,14 @@ class _Number:
     exact: bool = False
     """Whether it is that."""
     of: Chosen | None = None
-    """Whose rows it counts."""
+    """Whose rows it counts, as far as `most`."""
     less: Chosen | None = None
     """By the number of whose rows it is less."""
+
+    @property
+    def all_of(self) -> Chosen | None:
+        """Whose rows it counts all."""
+        return self.of if self.of is not None and self.most == self.of.rows.shape[0] else None
 
     def is_other(self, other: _Number) -> bool | None:
         """Whether it is another number; None where that is not known."""
@@ -82,16 +87,16 @@ def _numbers(walk: Walk, value: Value) -> list[_Number]:
         places = evaluate(node, given, "", OPSET)
         return unknown if places is None else [known[place] for place in places[0].ravel()]
     if node.op_type == "ReduceMin" and value.size == 1:
-        return [_least(_numbers(walk, inputs[0]))]
+        return [_least(walk, _numbers(walk, inputs[0]))]
     if node.op_type == "Min" and all(one.size == value.size for one in inputs):
-        return [_least(list(ones)) for ones in zip(*(_numbers(walk, one) for one in inputs))]
+        return [_least(walk, list(ones)) for ones in zip(*(_numbers(walk, one) for one in inputs))]
     if node.op_type == "Add" and all(one.size == value.size for one in inputs):
         pairs = zip(*(_numbers(walk, one) for one in inputs))
         return [a if b.exact and b.most == 0 else b if a.exact and a.most == 0 else _Number()
                 for a, b in pairs]
     if node.op_type == "Sub" and all(one.size == value.size for one in inputs):
         pairs = zip(*(_numbers(walk, one) for one in inputs))
-        return [_Number(a.most, less=b.of) if a.exact else _Number() for a, b in pairs]
+        return [_Number(a.most, less=b.all_of) if a.exact else _Number() for a, b in pairs]
     if node.op_type == "Where" and all(one.size == value.size for one in inputs):
         made = walk.graph.makers.get(inputs[0].name)
         if made is None or made.op_type != "Equal":
@@ -112,16 +117,21 @@ def known_numbers(walk: Walk, value: Value) -> list[int] | None:
         n.exact for n in numbers) else None
 
 
-def _least(numbers: list[_Number]) -> _Number:
-    return _Number(min((n.most for n in numbers if n.most is not None), default=None))
+def _least(walk: Walk, numbers: list[_Number]) -> _Number:
+    most = min((n.most for n in numbers if n.most is not None), default=None)
+    counts = [n for n in numbers if not n.exact]
+    if counts and counts[0].of is not None and all(
+            n.of is not None and is_same(walk, n.of, counts[0].of) for n in counts):
+        return _Number(most, of=counts[0].of)
+    return _Number(most)
 
 
 def shape_of_rows(walk: Walk, shape: Value) -> tuple[Chosen, list[int]] | None:
     """Of a shape whose first extent counts chosen rows, these and the others."""
     first, *rest = _numbers(walk, shape) or [_Number()]
-    if first.of is None or not all(n.exact for n in rest):
+    if first.all_of is None or not all(n.exact for n in rest):
         return None
-    return first.of, [n.most for n in rest if n.most is not None]
+    return first.all_of, [n.most for n in rest if n.most is not None]
 
 
 def emptiness(walk: Walk, condition: Value) -> Chosen | None:
@@ -137,7 +147,7 @@ def emptiness(walk: Walk, condition: Value) -> Chosen | None:
     if made is not None and made.op_type == "ReduceProd" and value.size == 1:
         value = values[made.input[0]]
     first, *rest = _numbers(walk, value)
-    return first.of if all(n.most and n.exact for n in rest) else None
+    return first.all_of if all(n.most and n.exact for n in rest) else None
 
 
 def counted(walk: Walk, one: Chosen) -> Chosen:
@@ -171,7 +181,7 @@ def in_front(walk: Walk, one: Chosen) -> Chosen:
 
 def every_place(walk: Walk, limit: Value) -> Chosen | None:
     """0, 1, 2 ... for each of the chosen rows that a number counts; None of any other."""
-    one = _numbers(walk, limit)[0].of
+    one = _numbers(walk, limit)[0].all_of
     if one is None:
         return None
     rows = walk.graph.constant(np.arange(one.rows.shape[0]), limit.dtype)
@@ -199,20 +209,21 @@ def largest(walk: Walk, node: Node, one: Chosen) -> list[Chosen]:
     """A TopK of chosen numbers: those that are not chosen are less than all."""
     if one.rows.rank != 1 or one.lead:
         raise one.why
-    k = node.tensor(1)
-    count = one.rows.shape[0]
-    most = min(_numbers(walk, k)[0].most or count, count)
+    k, count = node.tensor(1), one.rows.shape[0]
+    number = _numbers(walk, k)[0]
+    most = count if number.most is None else min(number.most, count)
     if most < 0:
         raise one.why
-    top = bool(node.attrs.get("largest", 1))
-    kind = one.rows.dtype
-    least, most_ = ((-np.inf, np.inf) if one.rows.is_float else
-                    (np.iinfo(kind).min, np.iinfo(kind).max))
-    made = walk.node_in("TopK", 11, [filled_rows(walk, one, least if top else most_),
+    top, kind = bool(node.attrs.get("largest", 1)), one.rows.dtype
+    ends = (-np.inf, np.inf) if one.rows.is_float else (np.iinfo(kind).min, np.iinfo(kind).max)
+    made = walk.node_in("TopK", 11, [filled_rows(walk, one, ends[0 if top else 1]),
                                      walk.graph.constant([most], np.int64)], 2, largest=int(top))
-    wanted = walk.graph.op("Min", reshaped(walk, cast(walk, k, TensorProto.INT64), ()),
-                           count_of(walk, one))
-    mask = first_places(walk, most, wanted)
+    if number.of is not None and is_same(walk, one, number.of):
+        mask = walk.graph.op("Gather", reshaped(walk, one.mask, (count,)), made[1], axis=0)
+    else:
+        wanted = walk.graph.op("Min", reshaped(walk, cast(walk, k, TensorProto.INT64), ()),
+                               count_of(walk, one))
+        mask = first_places(walk, most, wanted)
     values = one.but(rows=made[0], mask=mask, first=True)
     return [values, values.but(rows=made[1], of=one, column=None)]
 
@@ -226,7 +237,8 @@ def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
     if places.of is None and not x.first or places.of is not None and not is_same(
             walk, x, places.of):
         return None
-    rows = walk.node_in("Gather", 13, [x.rows, filled_rows(walk, places, 0)])
+    at = places.rows if places.of is not None else filled_rows(walk, places, 0)
+    rows = walk.node_in("Gather", 13, [x.rows, at])
     return x.but(rows=rows, mask=places.mask, first=places.first, turned=False, cut=False)
 
 
@@ -295,7 +307,7 @@ def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
         return None
     count, (start,) = one.rows.shape[0], starts or [0]
     (last,) = _numbers(walk, node.tensor(2))
-    if last.of is not None and start == 0 and is_same(walk, one, last.of):
+    if last.all_of is not None and start == 0 and is_same(walk, one, last.all_of):
         return one
     if not last.exact or last.most is None:
         return None
@@ -417,15 +429,15 @@ def padded(walk: Walk, node: Node, one: Chosen) -> Value | None:
     return walk.node_in("Pad", 13, [rows, walk.graph.constant(behind, np.int64), node.get(2)])
 
 
-def output(walk: Walk, one: Chosen) -> tuple[Value, Value]:
-    """The rows of an output of the model with 0 behind those that are chosen, and how many these
-    are."""
+def output(walk: Walk, one: Chosen) -> tuple[Value, Value, int]:
+    """The rows of an output of the model with 0 behind those that are chosen, how many these are,
+    and along which axis they lie."""
     one = in_front(walk, counted(walk, one))
     rows = filled_rows(walk, one, 0)
+    count = reshaped(walk, count_of(walk, one), (1,))
     if one.turned:
-        raise one.why
-    return (reshaped(walk, rows, (*[1] * one.lead, *rows.shape)),
-            reshaped(walk, count_of(walk, one), (1,)))
+        return walk.graph.op("Transpose", rows, perm=[1, 0]), count, 1
+    return reshaped(walk, rows, (*[1] * one.lead, *rows.shape)), count, one.lead
 
 
 def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:

@@ -299,13 +299,16 @@ def top_k(walk: Walk, node: Node) -> list[Value]:
     n = x.shape[axis]
     perm = [i for i in range(x.rank) if i != axis] + [axis]
     rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
-    keys = rows if rows.elem_type in INTEGERS else graph.op(
-        "Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
-    if k and (walk.importer == RELAX or n > _MOST_RANKED):
+    largest = node.attrs.get("largest", 1)
+    sorts = walk.importer == RELAX or n > _MOST_RANKED
+    keys = rows
+    if rows.is_float and (walk.importer == RELAX or not sorts):  # Ours does so itself.
+        keys = graph.op("Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
+    if k and sorts:
         places = graph.ops("TopK", [keys, np.array([k])], 2, axis=rows.rank - 1,
-                           largest=node.attrs.get("largest", 1))[1]
+                           largest=largest)[1]
     else:
-        places = _by_ranks(walk, keys, k, bool(node.attrs.get("largest", 1)))
+        places = _by_ranks(walk, keys, k, bool(largest))
     found = [graph.op("GatherElements", rows, places, axis=rows.rank - 1), places]
     if axis != x.rank - 1:
         found = [graph.op("Transpose", f, perm=list(np.argsort(perm))) for f in found]
