@@ -49,6 +49,8 @@ def install(tvm):
     relay_op.register_stateful(_OPERATOR, False)
 
     def choose(attrs, inputs, out_type, target):
+        if target.get_target_device_type() != tvm.cpu().device_type:
+            raise ValueError("whether a box is kept depends on those before it")
         strategy = relay.op.OpStrategy()
         strategy.add_implementation(
             lambda attrs, inputs, out_type: [suppressed(
