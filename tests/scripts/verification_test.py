@@ -160,8 +160,12 @@ def test_without_an_emulator_compile_model_compiles_the_plan_again(
     monkeypatch.setattr(verification, "machines", lambda machine, target: [])
     repairs = []
     original = tvm_process.write_repaired
-    monkeypatch.setattr(tvm_process, "write_repaired",
-                        lambda *given, **named: repairs.append(original(*given, **named)))
+
+    def repaired(*given, **named):
+        repairs.append(given)
+        return original(*given, **named)
+
+    monkeypatch.setattr(tvm_process, "write_repaired", repaired)
     path = save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))
     report = compile_job(Job("net", read_model(path), find_target("raspi4_aarch64"), tmp_path,
                              {"x": SHAPE}))

@@ -64,7 +64,8 @@ def install(tvm):
 
 
 def converters():
-    """Meanwhile Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to."""
+    """Meanwhile Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to, and TopK
+    of the least too."""
     import tvm
     from tvm.relay.frontend import onnx as importer
     from tvm.relay.op import op as relay_op
@@ -75,7 +76,12 @@ def converters():
                                  centers=int(attributes["center_point_box"]))
         return tvm.relay.Call(relay_op.get(_OPERATOR), [inputs[i] for i in range(4)], named)
 
-    return exchanged(importer, lambda known: {**known, "SuppressedBoxes": convert})
+    def sort(inputs, attributes, parameters):
+        (k,) = importer.infer_value(inputs[1], parameters).numpy().tolist()
+        return tvm.relay.topk(inputs[0], k, int(attributes["axis"]), "both",
+                              not int(attributes.get("largest", 1)), "int64")
+
+    return exchanged(importer, lambda known: {**known, "SuppressedBoxes": convert, "TopK": sort})
 
 
 def top_k(tvm, data, k, ascending, index_type):

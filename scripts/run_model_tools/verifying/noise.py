@@ -34,6 +34,11 @@ SIGMOID_GRAIN = 2.0 ** -24
 """How far from right ONNX Runtime's Sigmoid is, which makes 0.5 of what lies next to it: most of
 the value, of a detector's scores where nothing is."""
 
+SOFTMAX_GRAIN = 2.0 ** -22
+"""The same, relative, of two roundings and sums in another order."""
+
+_GRAINS = {"Sigmoid": ("Add", 0.0, SIGMOID_GRAIN), "Softmax": ("Mul", 1.0, SOFTMAX_GRAIN)}
+
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 _MOST_BYTES = 1 << 30
 """Of a model in one file; Protocol Buffers end at twice that."""
@@ -138,9 +143,8 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
                         for x in map(float, array.reshape(-1))]
                 tensor.CopyFrom(numpy_helper.from_array(
                     np.array(made, array.dtype).reshape(array.shape), tensor.name))
-            for grain in grains:
-                grain.CopyFrom(numpy_helper.from_array(np.array(
-                    random.uniform(-SIGMOID_GRAIN, SIGMOID_GRAIN), np.float32), grain.name))
+            for number, grain in enumerate(grains):
+                grain.f = float(sample * len(grains) + number)
             onnx.save(model, str(changed), save_as_external_data=large)
             yield reference(changed, {
                 name: _jittered(value, random, most) if value.dtype.kind == "f" else value
@@ -149,24 +153,30 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
                 file.unlink()
 
 
-def _with_grains(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
-    """Has numbers added behind the graph's sigmoids, which are returned; of a network of other
-    floats than float32, nothing."""
+def _with_grains(graph: onnx.GraphProto) -> list[onnx.AttributeProto]:
+    """Has random numbers added behind the graph's sigmoids, and behind its softmaxes factors, whose
+    seeds are returned: what rounding makes different of equal numbers decides which of them is
+    taken.  Of a network of other floats than float32, nothing."""
     if any(tensor.data_type in _FLOATS[1:] for tensor in _tensors(graph)) or any(
             node.op_type == "Cast" and a.i in _FLOATS[1:]
             for node in graph.node for a in node.attribute):
         return []
-    nodes, grains = list(graph.node), []
+    nodes, seeds = list(graph.node), []
     del graph.node[:]
     for node in nodes:
         graph.node.append(node)
-        if node.op_type == "Sigmoid" and not node.domain:
-            result = node.output[0]
-            graph.node[-1].output[0] = f"{result}:exact"
-            grains.append(graph.initializer.add(name=f"{result}:grain"))
-            graph.node.append(helper.make_node("Add", [f"{result}:exact", f"{result}:grain"],
-                                               [result]))
-    return grains
+        if node.domain or node.op_type not in _GRAINS:
+            continue
+        operator, middle, grain = _GRAINS[node.op_type]
+        result = node.output[0]
+        graph.node[-1].output[0] = f"{result}:exact"
+        graph.node.append(helper.make_node(
+            "RandomUniformLike", [f"{result}:exact"], [f"{result}:grain"], low=middle - grain,
+            high=middle + grain, seed=0.0))
+        seeds.append(next(a for a in graph.node[-1].attribute if a.name == "seed"))
+        graph.node.append(helper.make_node(operator, [f"{result}:exact", f"{result}:grain"],
+                                           [result]))
+    return seeds
 
 
 def _unoptimized(model: OnnxModel,
