@@ -55,6 +55,11 @@ def same(made):
     (CHOSEN, "c at s z t"), (CHOSEN + "y = ReduceSum(c, zero)", "c y"),
     (BEST + "rows = Gather(c, order)", "best order rows"),
     (BEST + "rows = Gather(c, order) w = Sigmoid(rows) p = Add(order, one)", "w p"),
+    (CHOSEN + """column = GatherND(flat, t) best, order = TopK(column, n) rows = Gather(c, order)
+        zeros = Mul(order, minus) ones = Sub(zeros, one) last = Gather(rows, ones)""", "last"),
+    (CHOSEN + """column = GatherND(flat, t) zero_ = CastLike(zero, flat) u = Div(column, zero_)
+        v = Neg(u) most, first = TopK(v, n) least, same = TopK<largest = 0>(u, n)""",
+     "most first least same"),
     (CHOSEN + """second = Gather<axis = 1>(c, one) f = Reshape(second, minus)
         is = Less(f, none) z2 = NonZero(is) t2 = Transpose<perm = [1, 0]>(z2) a2 = Squeeze(t2, one)
         c2 = Gather(c, a2) back = Gather(at, a2)""", "c2 a2 back"),

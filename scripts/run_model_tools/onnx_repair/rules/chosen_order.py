@@ -32,6 +32,8 @@ from run_model_tools.onnx_repair.walk import Walk
 DOMAIN = "run_model"
 SUPPRESSION = "SuppressedBoxes"
 """What a NonMaxSuppression becomes (inside_tvm/chosen_boxes.py)."""
+_WIDE = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
+"""Types that have all numbers of rows."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _numbers(walk: Walk, value: Value) -> list[_Number]:
     if node is None:
         return unknown
     inputs = [walk.graph.values[name] for name in node.input]
-    if node.op_type in (*MOVES, "Cast"):
+    if node.op_type in MOVES or node.op_type == "Cast" and value.elem_type in _WIDE:
         return _numbers(walk, inputs[0])
     if node.op_type == "Concat":
         return [number for one in inputs for number in _numbers(walk, one)]
@@ -206,7 +208,7 @@ def first_places(walk: Walk, most: int, count: Value) -> Value:
 
 
 def largest(walk: Walk, node: Node, one: Chosen) -> list[Chosen]:
-    """A TopK of chosen numbers: those that are not chosen are less than all."""
+    """A TopK of chosen numbers."""
     if one.rows.rank != 1 or one.lead:
         raise one.why
     k, count = node.tensor(1), one.rows.shape[0]
@@ -214,18 +216,31 @@ def largest(walk: Walk, node: Node, one: Chosen) -> list[Chosen]:
     most = count if number.most is None else min(number.most, count)
     if most < 0:
         raise one.why
-    top, kind = bool(node.attrs.get("largest", 1)), one.rows.dtype
-    ends = (-np.inf, np.inf) if one.rows.is_float else (np.iinfo(kind).min, np.iinfo(kind).max)
-    made = walk.node_in("TopK", 11, [filled_rows(walk, one, ends[0 if top else 1]),
-                                     walk.graph.constant([most], np.int64)], 2, largest=int(top))
+    top = bool(node.attrs.get("largest", 1))
+    places = walk.node_in("TopK", 11, [
+        _keys(walk, one.rows, reshaped(walk, one.mask, (count,)), top),
+        walk.graph.constant([most], np.int64)], 2, largest=int(top))[1]
     if number.of is not None and is_same(walk, one, number.of):
-        mask = walk.graph.op("Gather", reshaped(walk, one.mask, (count,)), made[1], axis=0)
+        mask = walk.graph.op("Gather", reshaped(walk, one.mask, (count,)), places, axis=0)
     else:
         wanted = walk.graph.op("Min", reshaped(walk, cast(walk, k, TensorProto.INT64), ()),
                                count_of(walk, one))
         mask = first_places(walk, most, wanted)
-    values = one.but(rows=made[0], mask=mask, first=True)
-    return [values, values.but(rows=made[1], of=one, column=None)]
+    values = one.but(rows=walk.graph.op("Gather", one.rows, places, axis=0), mask=mask, first=True)
+    return [values, values.but(rows=places, of=one, column=None)]
+
+
+def _keys(walk: Walk, x: Value, mask: Value, top: bool) -> Value:
+    """What to sort numbers by so that those of the mask come before all others, infinite ones too.
+    """
+    graph, sign = walk.graph, -1 if top else 1
+    if x.is_float:
+        bound, last = float(np.finfo(x.dtype).max), np.inf
+    else:
+        x = cast(walk, x, TensorProto.INT64)
+        bound, last = np.iinfo(np.int64).max - 1, np.iinfo(np.int64).max
+    bounded = graph.op("Max" if top else "Min", x, graph.like(sign * bound, x))
+    return graph.op("Where", mask, bounded, graph.like(sign * last, x))
 
 
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
@@ -237,7 +252,12 @@ def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
     if places.of is None and not x.first or places.of is not None and not is_same(
             walk, x, places.of):
         return None
-    at = places.rows if places.of is not None else filled_rows(walk, places, 0)
+    at = places.rows
+    if places.of is None:
+        at = filled_rows(walk, places, 0)
+        count = cast(walk, count_of(walk, x), at.elem_type)
+        at = walk.graph.op("Where", walk.graph.op("Less", at, walk.graph.like(0, at)),
+                           walk.graph.op("Add", at, count), at)
     rows = walk.node_in("Gather", 13, [x.rows, at])
     return x.but(rows=rows, mask=places.mask, first=places.first, turned=False, cut=False)
 
@@ -361,7 +381,7 @@ def suppressed(walk: Walk, node: Node) -> Chosen | Value:
     if candidates is None:
         counts = graph.constant(np.full((batch, classes), count, np.int64))
     else:
-        scores = graph.op("Where", candidates, scores, graph.like(-np.inf, scores))
+        scores = _keys(walk, scores, candidates, True)
         counts = graph.op("ReduceSum", cast(walk, candidates, TensorProto.INT64), np.array([2]),
                           keepdims=0)
     order = walk.node_in("TopK", 11, [scores, graph.constant([count], np.int64)], 2)[1]
