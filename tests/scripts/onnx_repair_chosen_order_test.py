@@ -110,7 +110,7 @@ def test_a_branch_for_no_rows():
 @pytest.mark.parametrize("nodes, output", [
     (BEST + "y = Gather(x, order) w = Gather(c, one)", "w"),
     (BEST + "rows = Gather(c, order) y = Add(rows, c)", "y"),
-    (BEST + "y = Concat<axis = 1>(c, x)", "y"),
+    (BEST + "y = Concat<axis = 1>(c, x)", "y"), (CHOSEN + "y = Gather<axis = 1>(c, at)", "y"),
     (CHOSEN + "y = Slice(c, minus, end)", "y"),
     (CHOSEN + "nothing = Squeeze(zero, zero) y = CumSum(c, nothing)", "y")])
 def test_what_cannot_be_followed_is_refused(nodes, output):

@@ -238,14 +238,16 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         return all(axis % (rank + len(axes) * (op == "Unsqueeze")) > 0 for axis in axes)
     if op == "Concat":
         return node.attrs["axis"] % rank > 0 and alike and not others
+    if not all(i is None or i is one or isinstance(i, Value) and i.is_constant
+               for i in node.inputs):
+        return False
     if op in _OF_SAMPLES:
-        return rank > 2 and all(i.is_constant for i in others)
+        return rank > 2
     if op in ("Gather", "Split"):
-        return node.attrs.get("axis", 0) % rank > 0 and all(i.is_constant for i in others)
+        return node.attrs.get("axis", 0) % rank > 0
     if op == "Slice":
         along = node.ints(3, "the axes") if node.opset >= 10 and len(node.inputs) > 3 else None
-        return along is not None and 0 not in {axis % rank for axis in along} and all(
-            i.is_constant for i in others)
+        return along is not None and 0 not in {axis % rank for axis in along}
     return op.startswith("Reduce")  # Along other axes than the rows'.
 
 

@@ -246,8 +246,9 @@ def _keys(walk: Walk, x: Value, mask: Value, top: bool) -> Value:
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
     """A Gather of chosen rows at chosen places of theirs; None of any other."""
     x = node.inputs[0]
-    if not isinstance(x, Chosen) or node.attrs.get("axis", 0) or x.lead or places.lead \
-            or node.op != "Gather" or places.column is not None or places.rows.rank != 1:
+    if node.op != "Gather" or node.attrs.get("axis", 0) or not isinstance(x, Chosen) or any(
+            i.lead or i.cut or i.turned for i in (x, places)) or places.column is not None \
+            or places.rows.rank != 1:
         return None
     if places.of is None and not x.first or places.of is not None and not is_same(
             walk, x, places.of):
