@@ -49,7 +49,8 @@ std::string fingerprint_of(const std::vector<NamedTensor>& tensors) {
 }
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
-  return a.nbytes() == 0 || std::memcmp(a.data(), b.data(), a.nbytes()) == 0;
+  return a.nbytes() == b.nbytes() &&
+         (a.nbytes() == 0 || std::memcmp(a.data(), b.data(), a.nbytes()) == 0);
 }
 
 // Bit by bit: the same code on the same numbers has no reason to give others.

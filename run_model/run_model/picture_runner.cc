@@ -222,6 +222,9 @@ void PictureRunner::interpret(PictureReport& report) {
   } else {
     report.tasks.insert(report.tasks.end(), tasks_.begin(), tasks_.end());
     const std::vector<NetworkOutput> all = outputs();
+    for (std::size_t i = 0; i < report.outputs.size(); ++i) {
+      report.outputs[i].shape = all[i].tensor.shape();  // which only the run may tell
+    }
     for (const Task& task : tasks_) {
       report.results.push_back(
           postprocess(task, all, report.sides, static_cast<std::size_t>(settings_.topk)));

@@ -121,8 +121,10 @@ TensorsReport run_tensors(const Settings& settings) {
   run_and_measure(loaded, settings, report.run);
   report.outputs_file = settings.outputs;
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
-    const TensorInfo& info = executor.outputs()[i];
-    report.outputs.push_back({info, finite_range(executor.output(i), "the model's " + info.name)});
+    const Tensor output = executor.output(i);
+    TensorInfo info = executor.outputs()[i];
+    info.shape = output.shape();  // which only the run may tell
+    report.outputs.push_back({info, finite_range(output, "the model's " + info.name)});
   }
   return report;
 }

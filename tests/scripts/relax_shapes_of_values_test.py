@@ -80,10 +80,12 @@ def test_outputs_have_as_many_rows_as_a_run_finds(tmp_path, command):
     for size in (1, 0.3, 0):
         x = (np.random.default_rng(9).standard_normal((1, 3, 6, 6)) * size).astype(np.float32)
         np.savez(tmp_path / "in.npz", x=x)
-        subprocess.run([os.environ["RUN_MODEL_PROGRAM"], "detector", "out", "--inputs", "in.npz",
-                        "--outputs", "out.npz"], cwd=tmp_path, check=True, capture_output=True)
+        done = subprocess.run(
+            [os.environ["RUN_MODEL_PROGRAM"], "detector", "out", "--inputs", "in.npz", "--outputs",
+             "out.npz"], cwd=tmp_path, check=True, capture_output=True, text=True)
         expected = session.run(None, {"x": x})
         counts.add(len(expected[1]))
+        assert f"Output output_1: int64 {len(expected[1])} 3" in done.stdout
         with np.load(tmp_path / "out.npz") as file:
             np.testing.assert_allclose(file["output_0"], expected[0], rtol=1e-4, atol=1e-5)
             np.testing.assert_array_equal(file["output_1"], expected[1])

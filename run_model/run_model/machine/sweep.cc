@@ -101,8 +101,9 @@ void check_outputs(const GraphExecutor& executor, const std::vector<Tensor>& exp
                    const SweepRow& row, const SweepRow& first) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Tensor output = executor.output(i);
-    if (output.nbytes() == 0 ||
-        std::memcmp(output.data(), expected[i].data(), output.nbytes()) == 0) {
+    if (output.nbytes() == expected[i].nbytes() &&
+        (output.nbytes() == 0 ||
+         std::memcmp(output.data(), expected[i].data(), output.nbytes()) == 0)) {
       continue;
     }
     throw Error(ErrorKind::kModel,
