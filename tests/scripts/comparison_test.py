@@ -12,7 +12,7 @@ from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.verifying.choices import Choice, choice_behind
-from run_model_tools.verifying.comparison import compare
+from run_model_tools.verifying.comparison import compare, in_order_of
 from run_model_tools.verifying.inputs import (
     narrower,
     picture_regions,
@@ -359,3 +359,16 @@ def test_constant_sequences_are_left_to_the_evaluator(tmp_path):
     (got,), who = reference_outputs(path, {"x": x})
     assert who == "onnx.reference"
     np.testing.assert_allclose(got, np.cos(x + 0.5), rtol=1e-6)
+
+
+def test_rows_in_another_order():
+    boxes, labels = detections()[0], np.arange(100) % 7
+    order = RANDOM.permutation(100)
+    other = [boxes[order] * (1 + 1e-6), labels[order]]
+    found = in_order_of([boxes, labels], other)
+    assert complaint(boxes, found[0]) is None and complaint(labels, found[1]) is None
+    other[1] = (other[1] + 1) % 7
+    assert complaint(labels, in_order_of([boxes, labels], other)[1])
+    other[0] = np.concatenate([other[0][:1], other[0][:-1]])
+    assert complaint(boxes, in_order_of([boxes, labels], other)[0])
+    assert in_order_of([boxes, labels], [boxes[1:], labels[1:]]) is None

@@ -311,8 +311,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
     subject = verification.Subject(job.model, folder, job.shapes, job.preprocessing,
                                    job.target.tvm, compilers, host_plan,
                                    on_device=on_device if job.target.device else None,
-                                   of_values=frozenset(index for index, head in enumerate(
-                                       source.get("counted_outputs", ())[::2]) if head >= 0))
+                                   of_values={index: head for index, head in enumerate(
+                                       source.get("counted_outputs", ())[::2]) if head >= 0})
     try:
         if views is not None:
             return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,

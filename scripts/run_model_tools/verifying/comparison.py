@@ -60,6 +60,8 @@ _ROOM = 1 + 1e-4
 EquallyGood = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Of the reference's whole numbers and others: true in each place where both are right."""
 
+_MOST_ROWS = 1000
+
 _TINY = 1e-30
 """What 32-bit Arm's vectors take for zero."""
 
@@ -139,6 +141,25 @@ def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
         f"{np.count_nonzero(wrong)} of {want.size} places, by up to {largest:.2g} of the values "
         f"there, and {tolerance:g} is allowed (at {list(at)}: {have[at]:.6g} instead of "
         f"{want[at]:.6g})"))
+
+
+def in_order_of(wanted: list[np.ndarray], had: list[np.ndarray]) -> list[np.ndarray] | None:
+    """The rows of several tensors that belong together, each in the place of the row that is like
+    it; None where there are not as many, or too many to look for them."""
+    count = len(wanted[0])
+    if any(a.shape != b.shape or len(a) != count for a, b in zip(wanted, had)) \
+            or count > _MOST_ROWS:
+        return None
+    apart = np.zeros((count, count))
+    for want, have in zip(wanted, had):
+        a, b = (one.reshape(count, -1).astype(np.float64) for one in (want, have))
+        scale = np.max(np.abs(a), initial=_TINY)
+        apart += np.abs(a[:, None] - b[None]).sum(axis=-1) / scale
+    places = []
+    for row in apart:
+        places.append(int(np.argmin(row)))
+        apart[:, places[-1]] = np.inf
+    return [have[places] for have in had]
 
 
 def compare_steps(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,

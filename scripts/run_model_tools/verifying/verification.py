@@ -7,8 +7,8 @@ import os
 import platform
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from run_model_tools.verifying.comparison import (
     Difference,
     compare,
     compare_steps,
+    in_order_of,
     largest_slice_error,
 )
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
@@ -69,8 +70,9 @@ class Subject:
     """Of a network for inputs of any shape: what else is tried than `shapes`."""
     on_device: DeviceRunner | None = None
     """Of an artifact for a GPU, in the place of `run` and `host_plan`."""
-    of_values: frozenset[int] = frozenset()
-    """The outputs of which values say how many rows they have, and in what order."""
+    of_values: Mapping[int, int | None] = field(default_factory=dict)
+    """The outputs of which values say how many rows they have, and in what order; those of one
+    number have the same rows."""
 
 
 def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
@@ -110,9 +112,13 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                 if found.complaint is None and steps is None and from_softmax[index]:
                     found = found.and_also(probabilities.compare_logarithms(
                         name, want, have, tolerance, samples))
-            if found.complaint is not None and index in subject.of_values and any(
+            if (found.complaint or found.undecided) and index in subject.of_values and any(
                     compare(name, want, sample, tolerance, list).complaint for sample in samples()):
-                found = Difference(undecided=True)  # Rounding decides which rows these are.
+                # Rounding decides which rows these are, or in what order they come.
+                found = compare(name, want, _ordered(subject, index, wanted, outputs), tolerance,
+                                list)
+                if found.complaint is not None:
+                    found = Difference(undecided=True)
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
@@ -130,6 +136,17 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
             "in a hundred whole numbers, by a step")}
     return {"done": True, "reference": reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
+
+
+def _ordered(subject: Subject, index: int, wanted: list[np.ndarray],
+             outputs: list[np.ndarray]) -> np.ndarray:
+    """An output with its rows in the order of the reference's."""
+    group = subject.of_values[index]
+    same = [i for i, other in subject.of_values.items() if other == group]
+    if group is None:
+        return outputs[index]
+    found = in_order_of([wanted[i] for i in same], [outputs[i] for i in same])
+    return outputs[index] if found is None else found[same.index(index)]
 
 
 def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float,
