@@ -243,7 +243,7 @@ Tensor GraphExecutor::Impl::output(std::size_t index) {
   if (now_->model.failure != nullptr) std::rethrow_exception(now_->model.failure);
   if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
   const Graph& graph = now_->model.graph;
-  const Tensor tensor = tensor_to_read(graph.outputs.at(index));
+  Tensor tensor = tensor_to_read(graph.outputs.at(index));
   if (index >= graph.row_counts.size() || !graph.row_counts[index]) return tensor;
   const RowCount& rows = *graph.row_counts[index];
   std::int64_t count = 0;
