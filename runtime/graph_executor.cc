@@ -257,13 +257,13 @@ Tensor GraphExecutor::Impl::output(std::size_t index) {
   shape[rows.axis] = count;
   std::size_t lists = 1;
   for (std::size_t i = 0; i < rows.axis; ++i) lists *= static_cast<std::size_t>(shape[i]);
-  if (lists == 1) {
+  if (lists <= 1) {
     return Tensor::view(tensor.data(), std::move(shape), tensor.dtype(),
                         std::make_shared<Tensor>(tensor));
   }
   Tensor result = Tensor::empty(std::move(shape), tensor.dtype());
-  const std::size_t bytes = lists == 0 ? 0 : result.nbytes() / lists;
-  const std::size_t stride = lists == 0 ? 0 : tensor.nbytes() / lists;
+  const std::size_t bytes = result.nbytes() / lists;
+  const std::size_t stride = tensor.nbytes() / lists;
   for (std::size_t i = 0; i < lists; ++i) {
     std::memcpy(static_cast<std::byte*>(result.data()) + i * bytes,
                 static_cast<const std::byte*>(tensor.data()) + i * stride, bytes);

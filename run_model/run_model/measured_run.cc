@@ -1,7 +1,6 @@
 #include "run_model/run_model/measured_run.h"
 
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,14 +30,6 @@ std::vector<NamedTensor> copies_of_inputs(GraphExecutor& executor) {
   return copies;
 }
 
-std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor) {
-  std::vector<Tensor> copies;
-  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
-    copies.push_back(executor.output(i).clone());
-  }
-  return copies;
-}
-
 std::string fingerprint_of(const std::vector<NamedTensor>& tensors) {
   std::uint64_t hash = kFnvStart;
   for (const NamedTensor& named : tensors) {
@@ -46,11 +37,6 @@ std::string fingerprint_of(const std::vector<NamedTensor>& tensors) {
     hash = fnv_1a({static_cast<const char*>(named.tensor.data()), named.tensor.nbytes()}, hash);
   }
   return hex(hash);
-}
-
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         (a.nbytes() == 0 || std::memcmp(a.data(), b.data(), a.nbytes()) == 0);
 }
 
 // Bit by bit: the same code on the same numbers has no reason to give others.

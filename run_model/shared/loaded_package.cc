@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -110,6 +111,19 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
           << " copied, " << account.activations << " bytes of activations";
   return {std::move(package), std::move(plan),     std::move(memory),
           milliseconds,       std::move(executor), std::move(options.threads)};
+}
+
+std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor) {
+  std::vector<Tensor> copies;
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    copies.push_back(executor.output(i).clone());
+  }
+  return copies;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         (a.nbytes() == 0 || std::memcmp(a.data(), b.data(), a.nbytes()) == 0);
 }
 
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path) {

@@ -35,6 +35,11 @@ struct LoadOptions {
 LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
                            const LoadOptions& load = {});
 
+// The outputs as they are now, which further runs leave alone.
+std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor);
+
+bool same_bytes(const Tensor& a, const Tensor& b);
+
 // Writes all outputs to an .npz file as output_0, output_1 … Throws Error(kFile).
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <utility>
@@ -89,23 +88,10 @@ void measure_once(LoadedPackage& loaded, const ThreadPlan& plan, const MeasureSe
                            measured.samples.end());
 }
 
-std::vector<Tensor> outputs_of_first_row(const GraphExecutor& executor) {
-  std::vector<Tensor> copies;
-  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
-    copies.push_back(executor.output(i).clone());
-  }
-  return copies;
-}
-
 void check_outputs(const GraphExecutor& executor, const std::vector<Tensor>& expected,
                    const SweepRow& row, const SweepRow& first) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Tensor output = executor.output(i);
-    if (output.nbytes() == expected[i].nbytes() &&
-        (output.nbytes() == 0 ||
-         std::memcmp(output.data(), expected[i].data(), output.nbytes()) == 0)) {
-      continue;
-    }
+    if (same_bytes(expected[i], executor.output(i))) continue;
     throw Error(ErrorKind::kModel,
                 "the model's " + executor.outputs()[i].name + " with " + row.flags +
                     " is not what " + first.flags + " gave",
@@ -164,7 +150,7 @@ ThreadSweep run_thread_sweep(LoadedPackage& loaded, const ThreadSettings& thread
     for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
       restore.widen();
       measure_once(loaded, sweep.rows[i].plan, share, collected[i]);
-      if (outputs.empty()) outputs = outputs_of_first_row(loaded.executor);
+      if (outputs.empty()) outputs = copies_of_outputs(loaded.executor);
       check_outputs(loaded.executor, outputs, sweep.rows[i], sweep.rows.front());
       progress.show("sweep, measurement " + std::to_string(round * sweep.rows.size() + i + 1) +
                     " of " + std::to_string(kRounds * sweep.rows.size()));

@@ -142,9 +142,9 @@ def _ordered(subject: Subject, index: int, wanted: list[np.ndarray],
              outputs: list[np.ndarray]) -> np.ndarray:
     """An output with its rows in the order of the reference's."""
     group = subject.of_values[index]
-    same = [i for i, other in subject.of_values.items() if other == group]
     if group is None:
         return outputs[index]
+    same = [i for i, other in subject.of_values.items() if other == group]
     found = in_order_of([wanted[i] for i in same], [outputs[i] for i in same])
     return outputs[index] if found is None else found[same.index(index)]
 

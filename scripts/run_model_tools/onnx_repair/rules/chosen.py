@@ -2,8 +2,9 @@
 that makes no difference.
 
 They stay among all rows of their tensor, with a mask.  What works on each row for itself works on
-all of them; sums leave the others out, and an assignment to the mask's places is a Where.  Anything
-else is refused, in the name of the node that chose the rows.
+all of them; sums leave the others out, and an assignment to the mask's places is a Where.  What
+puts them in order is in chosen_order.py.  Anything else is refused, in the name of the node that
+chose the rows.
 """
 
 from __future__ import annotations
@@ -172,8 +173,9 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
 
 
 def _axes_of(node: Node) -> list[int] | None:
-    """Of a Squeeze or Unsqueeze, however its opset names them."""
-    return node.attrs.get("axes") if node.opset < 13 else node.ints(1, "the axes")
+    """Of a reduction, Squeeze or Unsqueeze, however its opset names them."""
+    axes = node.attrs.get("axes")
+    return node.ints(1, "the axes") if axes is None else axes
 
 
 def _with_lead(walk: Walk, node: Node, op: str, one: Chosen, alone: bool) -> list[Thing | None]:
@@ -382,11 +384,8 @@ def _takes_first(node: Node) -> bool:
 
 
 def _axes(node: Node, one: Chosen) -> list[int]:
-    axes = node.attrs.get("axes")
-    if axes is None:
-        axes = node.ints(1, "the axes")
-    if not axes:
-        axes = [] if node.attrs.get("noop_with_empty_axes", 0) else range(one.rows.rank)
+    axes = _axes_of(node) or (
+        [] if node.attrs.get("noop_with_empty_axes", 0) else list(range(one.rows.rank)))
     return sorted({axis % one.rows.rank for axis in axes})
 
 

@@ -153,11 +153,11 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
 def gather(walk: Walk, node: Node) -> Value:
     from run_model_tools.onnx_repair.rules.chosen_order import known_numbers
 
-    x, at = node.tensor(0), node.ints(1, "the places") if node.tensor(1).is_constant else None
-    if x.extents_of is not None and x.rank and at is not None:
-        known = known_numbers(walk, walk.graph.op("Gather", x, np.array(at), axis=0))
+    x, at = node.tensor(0), node.tensor(1)
+    if x.extents_of is not None and x.rank and at.is_constant:
+        known = known_numbers(walk, walk.graph.op("Gather", x, at, axis=0))
         if known is not None:
-            return walk.graph.constant(np.reshape(known, node.tensor(1).shape), np.int64)
+            return walk.graph.constant(np.reshape(known, at.shape), np.int64)
     return walk.graph.op("Gather", *_places(walk, node), axis=_axis(node))
 
 
