@@ -1,16 +1,53 @@
 /* A float32 picture [channel][row][column] becomes bytes [PADDED_HEIGHT][PADDED_WIDTH][4]: a pixel
- * is one word.  Constants 4 and 5 are 1 / scale and the zero point of each channel; a value outside
- * of what bytes can hold becomes the nearest. */
+ * is one word.  With WORDS_OF_TWO it becomes int16 [PADDED_HEIGHT][PADDED_WIDTH][PICTURE_CHANNELS]:
+ * words then hold what is beside each other, also of two pixels.  Constants 4 and 5 are 1 / scale
+ * and the zero point of each channel; a value outside of what bytes can hold becomes the nearest.
+ */
 #ifndef RUN_MODEL_KERNELS_PICTURE_BYTES_H_
 #define RUN_MODEL_KERNELS_PICTURE_BYTES_H_
 
 #include "int8.h"
 
 #ifdef PICTURE_CHANNELS
+#ifdef WORDS_OF_TWO
+#define PIXEL_NUMBERS PICTURE_CHANNELS
+typedef short picture_number;
+#else
+#define PIXEL_NUMBERS 4
+typedef unsigned char picture_number;
+#endif
+
 KERNEL ivec picture_bytes(vec value, float inverse, float zero) {
   value = fused(value, splat(inverse), splat(zero));
   value = minimum(maximum(value, splat(0.0f)), splat(255.0f)) + splat(12582912.0f);
   return (ivec)value & 255;
+}
+
+/* The border: zero points. */
+KERNEL void fill_pixels(picture_number* to, int count, const float* zero) {
+  NO_UNROLL for (int x = 0; x < count; x++) {
+    UNROLL for (int c = 0; c < PIXEL_NUMBERS; c++) {
+      to[x * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)zero[c] : 0;
+    }
+  }
+}
+
+/* `count` pixels. */
+KERNEL void store_picture(picture_number* to, const ivec* channels, int count) {
+#ifndef WORDS_OF_TWO
+  if (count == LANES) {
+    ivec pixels = {0};
+    UNROLL for (int c = 0; c < PICTURE_CHANNELS; c++) pixels |= channels[c] << 8 * c;
+    *(ivec_in_memory*)to = pixels;
+    return;
+  }
+#endif
+  UNROLL for (int i = 0; i < LANES; i++) {
+    if (i >= count) break;
+    UNROLL for (int c = 0; c < PIXEL_NUMBERS; c++) {
+      to[i * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)channels[c][i] : 0;
+    }
+  }
 }
 
 KERNEL void int8_picture(int task, const void* const* inputs, const void* const* constants,
@@ -18,22 +55,20 @@ KERNEL void int8_picture(int task, const void* const* inputs, const void* const*
   const float* picture = (const float*)inputs[0];
   const float *inverse = (const float*)constants[4], *zero = (const float*)constants[5];
   const int first = task * COPY_ROWS;
-  int fill = 0;
-  for (int c = 0; c < PICTURE_CHANNELS; c++) fill |= (int)zero[c] << 8 * c;
   NO_UNROLL for (int y = first; y < first + COPY_ROWS && y < PADDED_HEIGHT; y++) {
     const int row = y - PADDING_TOP;
-    word_in_memory* to = (word_in_memory*)shared + (long)y * PADDED_WIDTH;
+    picture_number* to = (picture_number*)shared + (long)y * PADDED_WIDTH * PIXEL_NUMBERS;
     if (row < 0 || row >= INPUT_HEIGHT) {
-      for (int x = 0; x < PADDED_WIDTH; x++) to[x] = fill;
+      fill_pixels(to, PADDED_WIDTH, zero);
       continue;
     }
-    for (int x = 0; x < PADDING_LEFT; x++) to[x] = fill;
-    for (int x = PADDING_LEFT + INPUT_WIDTH; x < PADDED_WIDTH; x++) to[x] = fill;
+    fill_pixels(to, PADDING_LEFT, zero);
+    to += PADDING_LEFT * PIXEL_NUMBERS;
+    fill_pixels(to + INPUT_WIDTH * PIXEL_NUMBERS, PADDED_WIDTH - INPUT_WIDTH - PADDING_LEFT, zero);
     const float* from = picture + (long)row * INPUT_WIDTH;
-    to += PADDING_LEFT;
     NO_UNROLL for (int x = 0; x < INPUT_WIDTH; x += LANES) {
       if (INPUT_WIDTH >= LANES && x > INPUT_WIDTH - LANES) x = INPUT_WIDTH - LANES;
-      ivec pixels = {0};
+      ivec channels[PICTURE_CHANNELS];
       UNROLL for (int c = 0; c < PICTURE_CHANNELS; c++) {
         const float* channel = from + (long)c * INPUT_HEIGHT * INPUT_WIDTH + x;
         vec value = {0};
@@ -42,13 +77,9 @@ KERNEL void int8_picture(int task, const void* const* inputs, const void* const*
         } else {
           for (int i = 0; i < INPUT_WIDTH; i++) value[i] = channel[i];
         }
-        pixels |= picture_bytes(value, inverse[c], zero[c]) << 8 * c;
+        channels[c] = picture_bytes(value, inverse[c], zero[c]);
       }
-      if (INPUT_WIDTH >= LANES) {
-        *(ivec_in_memory*)(to + x) = pixels;
-      } else {
-        for (int i = 0; i < INPUT_WIDTH; i++) to[i] = pixels[i];
-      }
+      store_picture(to + x * PIXEL_NUMBERS, channels, INPUT_WIDTH < LANES ? INPUT_WIDTH : LANES);
     }
   }
 }

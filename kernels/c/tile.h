@@ -28,10 +28,6 @@ KERNEL int tile_start(int tile, int larger, int size) {
   return tile * size + (tile < larger ? tile : larger);
 }
 
-/* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at
- * most, and larger parts are spread among the others. */
-KERNEL int part_start(int part, int parts, int count) { return (int)((long)part * count / parts); }
-
 /* Layers in half precision that multiply nothing have no RUN_PRODUCTS. */
 #if defined(RUN_PRODUCTS)
 #include "half_tile.h"

@@ -31,6 +31,10 @@ typedef int ivec __attribute__((vector_size(4 * LANES)));
 #define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
+/* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at
+ * most, and larger parts are spread among the others. */
+KERNEL int part_start(int part, int parts, int count) { return (int)((long)part * count / parts); }
+
 /* Conditions of loops that go round about a thousand times, or a few times: registers are given to
  * what is expected to run most, and without a word the innermost loop is, as few rounds as it has.
  */

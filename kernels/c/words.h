@@ -14,6 +14,14 @@ KERNEL ivec splat_word(const void* from) { return *(const word_in_memory*)from -
 
 KERNEL vec floats(ivec value) { return __builtin_convertvector(value, vec); }
 
+/* Words of two int16 numbers from two signed bytes each. */
+KERNEL ivec load_byte_pairs(const signed char* from) {
+  typedef signed char pairs __attribute__((vector_size(2 * LANES)));
+  typedef signed char in_memory __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+  typedef short wide __attribute__((vector_size(4 * LANES)));
+  return (ivec) __builtin_convertvector((pairs) * (const in_memory*)from, wide);
+}
+
 /* multiply_pairs(a, b): of each word, the sum of the products of both its int16 numbers. */
 #if (LANES == 8 && defined(__AVX2__)) || (LANES == 16 && defined(__AVX512BW__))
 typedef short shorts __attribute__((vector_size(4 * LANES)));

@@ -16,7 +16,6 @@ from layer_runner import (
     NATIVE,
     RISCV64,
     SANITIZED,
-    WIDEST,
     WIDEST_FIRST,
     Toolchain,
     run_layers,
@@ -24,11 +23,14 @@ from layer_runner import (
 from random_convolutions import random_conv
 from reference import unblocked
 
+from run_model_tools.kernels import winograd as float_winograd
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.int8 import convolution, tiled_convolution
+from run_model_tools.kernels.int8 import convolution, tiled_convolution, winograd
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
 from run_model_tools.kernels.isa import (
     AVX2,
+    AVX2_VNNI,
+    AVX512,
     AVX512_AMX,
     AVX512_VNNI,
     GENERIC,
@@ -97,7 +99,7 @@ def cases(isa: Isa, seed: int, few: bool = False):
     rng = np.random.default_rng(seed)
     sorts = [
         dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), residual=True),
-        dict(kernel=(3, 3), scattered=True, padding=(1, 0, 1, 2)),
+        dict(kernel=(3, 3), strides=(1, 1), scattered=True, padding=(1, 0, 1, 2)),
         dict(planar=True, kernel=(7, 7), strides=(2, 2), padding=(3, 3, 3, 3), size=(23, 21)),
         dict(kernel=(3, 3), groups=2, scattered=True),
     ]
@@ -127,6 +129,10 @@ def cases(isa: Isa, seed: int, few: bool = False):
         elif not isa.amx:
             for parameters in convolution.options(quantized, isa)[:1]:
                 yield quantized, convolution.make(quantized, isa, **parameters), tensors
+            if float_winograd.can_do(conv) and isa.multiplies_pairs:
+                layer = winograd.make(quantized, isa, int(rng.integers(1, 8)), *(
+                    int(n) for n in rng.integers(1, 4, 4)))
+                yield quantized, layer, tensors
 
 
 def check(isa: Isa, folder, toolchain: Toolchain, seed: int, few: bool = False) -> None:
@@ -151,16 +157,21 @@ def test_tiles_of_bytes_compute_the_same(tmp_path):
     check(AVX512_AMX, tmp_path, NATIVE, seed=8)
 
 
+NEEDS_AVX512 = pytest.mark.skipif("avx512bw" not in Path("/proc/cpuinfo").read_text(),
+                                  reason="this CPU has no AVX-512")
+
+
 @pytest.mark.parametrize("isa, toolchain", [
-    pytest.param(AVX512_VNNI, WIDE_NO_VNNI, id="avx512", marks=pytest.mark.skipif(
-        "avx512bw" not in Path("/proc/cpuinfo").read_text(), reason="this CPU has no AVX-512")),
-    pytest.param(AVX2, NO_VNNI, id="avx2")])
+    pytest.param(AVX512, WIDE_NO_VNNI, id="avx512", marks=NEEDS_AVX512),
+    pytest.param(AVX512_VNNI, WIDE_NO_VNNI, id="words-of-four", marks=NEEDS_AVX512),
+    pytest.param(AVX2, NO_VNNI, id="avx2"), pytest.param(AVX2_VNNI, NO_VNNI, id="avx2-vnni")])
 def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
-    check(isa, tmp_path, toolchain, seed=5, few=True)
+    check(isa, tmp_path, toolchain, seed=5, few=isa.dot is not None)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("isa", [WIDEST, AVX512_AMX], ids=["words", "tiles"])
+@pytest.mark.parametrize("isa", [AVX512_VNNI, AVX512_AMX, AVX2],
+                         ids=["words-of-four", "tiles", "words-of-two"])
 def test_touches_no_memory_but_its_own(isa, tmp_path):
     check(isa, tmp_path, SANITIZED, seed=6, few=True)
 
@@ -173,20 +184,33 @@ def test_other_machines_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, seed=7, few=True)
 
 
+def largest(channels: int) -> QuantizedConvolution:
+    """A 3x3 convolution for AVX2 whose weights are all as large as they can be, of either sign."""
+    weight = np.ones((16, channels, 3, 3), np.float32)
+    weight[8:] = -1
+    conv = Convolution(weight, np.zeros(16, np.float32), ((1, -(-channels // 8), 12, 12, 8),),
+                       plain_lanes(channels, 8))
+    return QuantizedConvolution(conv, (Quantization(1.0, 0),), None)
+
+
 def test_sums_reach_both_ends_of_what_bytes_can_give(tmp_path):
-    """All weights and bytes at their largest, where instructions that saturate would fail."""
-    lanes = AVX2.lanes
-    weight = np.ones((2, 4 * lanes, 3, 3), np.float32)
-    weight[1] = -1
-    conv = Convolution(weight, np.zeros(2, np.float32), ((1, 4, 5, 5, lanes),),
-                       plain_lanes(4 * lanes, lanes))
-    quantized = QuantizedConvolution(conv, (Quantization(1.0, 0),), None)
-    data = np.full((1, 4, 5, 5, lanes), 255, np.uint8)
-    layer = convolution.make(quantized, AVX2, **convolution.options(quantized, AVX2)[0])
-    result = run_layers([(layer, [data])], tmp_path, NO_VNNI)[0]
-    expected = 4 * lanes * 9 * 255
-    np.testing.assert_allclose(unblocked(result, 2)[0], expected, rtol=1e-6)
-    np.testing.assert_allclose(unblocked(result, 2)[1], -expected, rtol=1e-6)
+    """All weights and bytes at their largest, where instructions that saturate would fail, and
+    Winograd's sums wrap."""
+    quantized = largest(112)
+    data = np.full(quantized.convolution.input_shapes[0], 255, np.uint8)
+    layers = [kernel.make(quantized, isa, **kernel.options(quantized, isa)[0])
+              for kernel, isa in [(convolution, AVX2), (convolution, AVX2_VNNI), (winograd, AVX2)]]
+    for result in run_layers([(layer, [data]) for layer in layers], tmp_path, NO_VNNI):
+        values = unblocked(result, 16)
+        np.testing.assert_allclose(values[:8], 112 * 9 * 255, rtol=1e-6)
+        np.testing.assert_allclose(values[8:], -112 * 9 * 255, rtol=1e-6)
+
+
+def test_winograd_is_for_sums_that_32_bits_tell_apart():
+    """Factors take 2^6 of them: bytes of 255 times weights of 127 reach 2^25 at 116 channels."""
+    assert winograd.options(largest(112), AVX2)
+    assert not winograd.options(largest(116), AVX2)
+    assert not winograd.options(largest(112), AVX2_VNNI)
 
 
 def test_refuses_sums_that_overflow():

@@ -80,6 +80,7 @@ AVX512_VNNI = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",), dot
 AVX512_AMX = replace(AVX512_VNNI, amx=True)
 AVX512_BFLOAT16 = replace(AVX512_AMX, bfloat16=True)
 AVX2 = Isa("avx2", 8, 16, (6, 2), ())
+AVX2_VNNI = replace(AVX2, dot="vnni")
 NEON64 = Isa("neon64", 4, 32, (7, 3), ())
 NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
 # Of float16 a NEON register holds eight numbers, of float32 two do: what stays float32 in a network
@@ -129,7 +130,9 @@ def isa_of(target: Any) -> Isa | None:
             if "avx512vnni" not in features:
                 return AVX512
             return AVX512_AMX if "amx-int8" in features else AVX512_VNNI
-        return AVX2 if {"avx2", "fma"} <= features else None
+        if not {"avx2", "fma"} <= features:
+            return None
+        return AVX2_VNNI if "avxvnni" in features else AVX2
     if triple.startswith("aarch64"):
         return NEON64_DOT if "dotprod" in features else NEON64
     if triple.startswith("arm"):

@@ -32,9 +32,14 @@ _X86_WORD_COST, _WORD_COST = 0.3, 1.0
 
 def largest_tile(isa: Isa) -> tuple[int, int]:
     """(pixels, vectors) of the register tile; see u8s8-conv.c.in for the budget."""
-    if isa.registers < 32:
+    if isa.registers < 32 and not words_of_two(isa):
         return (4, 2) if isa.lanes == 8 else (3, 2)
     return isa.tile
+
+
+def words_of_two(isa: Isa) -> bool:
+    """Whether what is multiplied at once are two numbers of int16, and not four bytes."""
+    return isa.multiplies_pairs and not isa.dot
 
 
 def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
@@ -48,7 +53,7 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
     if math.prod(conv.output_size) == 1:
         return [{"tile": [1, 1], "vectors": 8 if isa.registers >= 32 else 4}]
     pixels, vectors = _best_tile(quantized, isa)
-    height, width = _plane(quantized)
+    height, width = _plane(conv, isa)
     if width >= pixels or height == 1:
         rows, columns = 1, -(-width // -(-width // pixels))
     else:
@@ -68,19 +73,20 @@ def _best_tile(quantized: QuantizedConvolution, isa: Isa) -> tuple[int, int]:
     def cost(tile: tuple[int, int]) -> float:
         chunks = range(0, conv.output_channels, tile[1] * isa.lanes)
         words = sum(len(_words_of(conv, range(first, min(first + chunks.step,
-                                                         conv.output_channels))))
-                    for first in chunks)
+                                                         conv.output_channels)),
+                                  2 if words_of_two(isa) else 4)) for first in chunks)
         return words * (tile[1] + (_X86_WORD_COST if isa.lanes >= 8 else _WORD_COST))
     return min([(pixels, vectors), (pixels * vectors, 1)], key=cost)
 
 
-def _words_of(conv: Convolution, channels: range) -> list[tuple[int, int, int]]:
-    """(tensor, block, word of the block) that some output channels need, in order."""
+def _words_of(conv: Convolution, channels: range, numbers: int) -> list[tuple[int, int, int]]:
+    """(tensor, block, word of so many numbers of the block) that some output channels need, in
+    order."""
     per_group, depth = conv.output_channels // conv.groups, conv.weight.shape[1]
     wanted = range(channels[0] // per_group * depth, (channels[-1] // per_group + 1) * depth)
     where = places_of(conv)
-    return sorted({(tensor, block, lane // 4) for tensor, block, lane in map(where.__getitem__,
-                                                                             wanted)})
+    return sorted({(tensor, block, lane // numbers)
+                   for tensor, block, lane in map(where.__getitem__, wanted)})
 
 
 def copy_defines(quantized: QuantizedConvolution) -> dict[str, object]:
@@ -97,16 +103,14 @@ def _is_vector(quantized: QuantizedConvolution) -> bool:
             and len(set(quantized.inputs)) == 1 and not any(conv.padding))
 
 
-def _flat(quantized: QuantizedConvolution) -> bool:
-    """Whether output pixel i reads input pixel i only, so that rows need not be told apart."""
-    conv = quantized.convolution
-    return (conv.kernel == (1, 1) and conv.strides == (1, 1) and not any(conv.padding)
-            and not conv.planar)
-
-
-def _plane(quantized: QuantizedConvolution) -> tuple[int, int]:
-    height, width = quantized.convolution.output_size
-    return (1, height * width) if _flat(quantized) else (height, width)
+def _plane(conv: Convolution, isa: Isa) -> tuple[int, int]:
+    """Rows and columns of the output; rows are not told apart where output pixel i reads pixel i
+    of the input, or of a copy, which holds only what 1x1 convolutions read."""
+    height, width = conv.output_size
+    as_it_is = conv.strides == (1, 1) and not any(conv.padding)
+    if conv.kernel == (1, 1) and not conv.planar and (as_it_is or words_of_two(isa)):
+        return 1, height * width
+    return height, width
 
 
 @dataclass
@@ -116,7 +120,7 @@ class _Words:
     pieces: list[tuple[int, int, int]]
     """(source, byte offset, words)"""
     weights: np.ndarray
-    """int8 [tap][word][channel of the chunk][4]"""
+    """int8 [tap][word][channel of the chunk][number of the word]"""
 
 
 def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: int) -> Layer:
@@ -145,11 +149,11 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         first_and_end += [known[key], known[key] + len(need.pieces)]
         offsets.append(sum(p.size for p in packed))
         here = min(vectors, blocks - c * vectors)
-        full = np.zeros((*need.weights.shape[:2], here * lanes, 4), np.int8)
+        full = np.zeros((*need.weights.shape[:2], here * lanes, need.weights.shape[3]), np.int8)
         full[:, :, :need.weights.shape[2]] = need.weights
         packed.append(full.reshape(-1))
 
-    height, width = _plane(quantized)
+    height, width = _plane(conv, isa)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
     task_tiles, task_chunks = tasks_of(
         tiles, chunks, conv.multiply_adds / tiles / chunks,
@@ -160,6 +164,8 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks,
         "PIECE_OFFSET": [p[1] for p in pieces] or [0], "PIECE_WORDS": [p[2] for p in pieces] or [0],
         "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
+    if words_of_two(isa):
+        defines["WORDS_OF_TWO"] = 1
     if any(p[0] for p in pieces):
         defines["PIECE_SOURCE"] = [p[0] for p in pieces]
     output_shape = conv.output_shape(lanes)
@@ -191,36 +197,44 @@ def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int) -> list[
 
 
 class _Bytes:
-    """Input tensors of bytes; with padding they are copied with a border to shared memory."""
+    """Input tensors of bytes; with padding they are copied with a border to shared memory, and
+    always where words are of int16."""
 
     phases: tuple[Phase, ...] = ()
     shared_bytes = 0
     constants: tuple[np.ndarray, ...] = ()
 
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
-        self.quantized, self.lanes = quantized, isa.lanes
+        self.quantized = quantized
         conv = quantized.convolution
-        height, width = padded_size(conv)
+        (height, width), strides, step = padded_size(conv), conv.strides, (1, 1)
         used = blocks_of(conv)
-        self.bytes = len(used) * math.prod(conv.input_size) * self.lanes
+        pixel = isa.lanes
+        self.word_numbers = 4
         self.defines: dict[str, object] = {}
-        if any(conv.padding):
-            plane = height * width * self.lanes
+        copied = any(conv.padding)
+        if words_of_two(isa):
+            copied, pixel, self.word_numbers = True, 2 * isa.lanes, 2
+            if conv.kernel == (1, 1):
+                (height, width), strides, step = conv.output_size, (1, 1), strides
+        plane = height * width * pixel
+        if copied:
             self.places = {key: (0, i * plane) for i, key in enumerate(used)}
-            rows = max(1, min(-(-height // 4), 16384 // (width * self.lanes)))
-            self.defines = copy_defines(quantized) | {
-                "PADDED_HEIGHT": height, "PADDED_WIDTH": width, "COPY_ROWS": rows}
+            rows = max(1, min(-(-height // 4), 16384 // (width * pixel)))
+            self.defines |= copy_defines(quantized) | {
+                "PADDED_HEIGHT": height, "PADDED_WIDTH": width, "COPY_ROWS": rows,
+                "COPY_STRIDE_Y": step[0], "COPY_STRIDE_X": step[1]}
             self.phases = (Phase("int8_pad", len(used) * -(-height // rows)),)
             self.shared_bytes = len(used) * plane
         else:
-            plane = height * width * self.lanes
             self.places = {(tensor, block): (tensor, block * plane) for tensor, block in used}
-        row = width * self.lanes
+        self.bytes = len(used) * plane
+        row = width * pixel
         self.taps = list(itertools.product(range(conv.kernel[0]), range(conv.kernel[1])))
         self.defines |= {
-            "ROW_BYTES": row, "PIXEL_BYTES": self.lanes,
-            "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1], "TAPS": len(self.taps),
-            "TAP_OFFSET": [y * conv.dilation[0] * row + x * conv.dilation[1] * self.lanes
+            "ROW_BYTES": row, "PIXEL_BYTES": pixel,
+            "STRIDE_Y": strides[0], "STRIDE_X": strides[1], "TAPS": len(self.taps),
+            "TAP_OFFSET": [y * conv.dilation[0] * row + x * conv.dilation[1] * pixel
                            for y, x in self.taps]}
 
     def words(self, channels: range) -> _Words:
@@ -231,15 +245,16 @@ class _Bytes:
         depth = weight.shape[1]
         groups = range(channels[0] // per_group, channels[-1] // per_group + 1)
         where = places_of(conv)
-        index = {key: i for i, key in enumerate(_words_of(conv, channels))}
-        packed = np.zeros((len(self.taps), len(index), len(channels), 4), np.int8)
+        numbers = self.word_numbers
+        index = {key: i for i, key in enumerate(_words_of(conv, channels, numbers))}
+        packed = np.zeros((len(self.taps), len(index), len(channels), numbers), np.int8)
         for group in groups:
             rows = [c for c in channels if c // per_group == group]
             part = weight[rows].reshape(len(rows), depth, -1)
             for i in range(depth):
                 tensor, block, lane = where[group * depth + i]
-                at = packed[:, index[tensor, block, lane // 4], rows[0] - channels[0]:
-                            rows[-1] - channels[0] + 1, lane % 4]
+                at = packed[:, index[tensor, block, lane // numbers], rows[0] - channels[0]:
+                            rows[-1] - channels[0] + 1, lane % numbers]
                 if at.any():
                     raise ValueError("a lane is read twice")
                 at[...] = part[:, i].T
@@ -278,27 +293,35 @@ class _Picture:
         self.quantized = quantized
         conv = quantized.convolution
         padded_height, padded_width = padded_size(conv)
-        row = padded_width * 4
-        self.bytes = self.shared_bytes = padded_height * row
+        two = words_of_two(isa)
+        self.word_numbers = 2 if two else 4
+        self.pixel_numbers = conv.weight.shape[1] if two else 4
+        pixel = self.pixel_numbers * (2 if two else 1)
+        row = padded_width * pixel
+        self.bytes = padded_height * row
+        # Of an odd number of numbers the last word reads one more.
+        self.shared_bytes = self.bytes + (4 if two else 0)
         first, self.constants, self.defines = picture_input(quantized)
         self.phases = (first,)
         # Without dilation a row of taps is one run of words.
         self.joined = conv.dilation[1] == 1
-        offsets = [y * conv.dilation[0] * row + x * conv.dilation[1] * 4
+        offsets = [y * conv.dilation[0] * row + x * conv.dilation[1] * pixel
                    for y in range(conv.kernel[0])
                    for x in range(1 if self.joined else conv.kernel[1])]
         self.defines |= {
-            "ROW_BYTES": row, "PIXEL_BYTES": 4, "STRIDE_Y": conv.strides[0],
+            "ROW_BYTES": row, "PIXEL_BYTES": pixel, "STRIDE_Y": conv.strides[0],
             "STRIDE_X": conv.strides[1], "TAPS": len(offsets), "TAP_OFFSET": offsets}
 
     def words(self, channels: range) -> _Words:
         conv = self.quantized.convolution
         part = self.quantized.weight[channels[0]:channels[-1] + 1]
-        packed = np.zeros((*conv.kernel, len(channels), 4), np.int8)
-        packed[..., :part.shape[1]] = part.transpose(2, 3, 0, 1)
-        if self.joined:
-            return _Words([(0, 0, conv.kernel[1])], packed)
-        return _Words([(0, 0, 1)], packed.reshape(-1, 1, len(channels), 4))
+        taps = np.zeros((*conv.kernel, self.pixel_numbers, len(channels)), np.int8)
+        taps[:, :, :part.shape[1]] = part.transpose(2, 3, 1, 0)
+        runs = taps.reshape(conv.kernel[0] if self.joined else conv.kernel[0] * conv.kernel[1],
+                            -1, len(channels))
+        runs = np.pad(runs, ((0, 0), (0, -runs.shape[1] % self.word_numbers), (0, 0)))
+        packed = runs.reshape(len(runs), -1, self.word_numbers, len(channels))
+        return _Words([(0, 0, packed.shape[1])], packed.transpose(0, 1, 3, 2))
 
 
 class _Vector:
@@ -307,8 +330,8 @@ class _Vector:
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized = quantized
         channels = quantized.convolution.input_channels
-        self.bytes = channels
-        self.shared_bytes = -(-channels // 4) * 4
+        self.word_numbers = 2 if words_of_two(isa) else 4
+        self.bytes = self.shared_bytes = -(-channels // 4) * 4 * (4 // self.word_numbers)
         self.phases = (Phase("int8_vector", 1),)
         self.constants: tuple[np.ndarray, ...] = ()
         quantization = quantized.inputs[0]
@@ -319,7 +342,6 @@ class _Vector:
 
     def words(self, channels: range) -> _Words:
         part = self.quantized.weight[channels[0]:channels[-1] + 1, :, 0, 0]
-        full = np.zeros((len(channels), self.shared_bytes), np.int8)
-        full[:, :part.shape[1]] = part
-        packed = full.reshape(len(channels), -1, 4).transpose(1, 0, 2)[None]
+        full = np.pad(part, ((0, 0), (0, -part.shape[1] % 4)))
+        packed = full.reshape(len(channels), -1, self.word_numbers).transpose(1, 0, 2)[None]
         return _Words([(0, 0, packed.shape[1])], packed)

@@ -11,7 +11,7 @@ import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.elementwise import make_gather
-from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution
+from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution, winograd
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
@@ -30,6 +30,9 @@ from run_model_tools.kernels.plan import (
     is_global_mean,
 )
 from run_model_tools.kernels.tensors import Tensor
+
+KERNELS = (depthwise, tiled_convolution, winograd, convolution)
+"""Of convolutions of bytes: the first that offers to do one does it."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ class _Quantizer:
         if (quantized is None or quantized.convolution.expression is not None
                 or not quantized.fits()):
             return None
-        for kernel in (depthwise, tiled_convolution, convolution):
+        for kernel in KERNELS:
             if kernel.options(quantized, self.isa):
                 return kernel
         return None

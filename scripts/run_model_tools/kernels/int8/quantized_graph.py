@@ -15,7 +15,7 @@ import numpy as np
 from tvm import relay
 
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution
+from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
     ExactConvolution,
@@ -25,7 +25,7 @@ from run_model_tools.kernels.int8.exact import (
 )
 from run_model_tools.kernels.int8.grid import Grid, weight_steps
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
-from run_model_tools.kernels.int8.quantize import make_cast
+from run_model_tools.kernels.int8.quantize import KERNELS, make_cast
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
@@ -145,7 +145,7 @@ class _Converter:
         if conv.planar:
             inputs = (stored[0],) * conv.input_channels + tuple(stored[count:])
         exact = ExactConvolution(conv, inputs, output, steps)
-        for kernel in (depthwise, tiled_convolution, convolution):
+        for kernel in KERNELS:
             offered = kernel.options(exact, self.isa)
             if not offered:
                 continue
