@@ -50,7 +50,7 @@ GoldenInput parse_input(const JsonField& field) {
   } catch (const Error& error) {
     field.fail(std::string("is unusable: ") + error.what());
   }
-  input.layout = parse_layout(one_of(field.member("layout"), {"NCHW", "NHWC"}));
+  input.layout = parse_layout(one_of(field.member("layout"), {"NCHW", "NHWC", "CHW", "HWC"}));
   input.sha256 = sha256_field(field.member("sha256"));
   return input;
 }

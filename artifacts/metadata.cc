@@ -31,7 +31,7 @@ MetadataTensor parse_tensor(const JsonField& field) {
     field.fail(std::string("is unusable: ") + error.what());
   }
   if (const auto layout = find_member(field, "layout")) {
-    tensor.layout = one_of(*layout, {"NCHW", "NHWC"});
+    tensor.layout = one_of(*layout, {"NCHW", "NHWC", "CHW", "HWC"});
   }
   if (const auto scale = find_member(field, "scale")) tensor.scale = positive_number(*scale);
   if (const auto zero = find_member(field, "zero_point")) {

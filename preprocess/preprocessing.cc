@@ -18,7 +18,10 @@ constexpr auto kColorOrders = enum_names<ColorOrder>(
 
 constexpr double kPi = 3.14159265358979323846;
 
-constexpr auto kLayouts = enum_names<Layout>({{Layout::kNchw, "NCHW"}, {Layout::kNhwc, "NHWC"}});
+constexpr auto kLayouts = enum_names<Layout>({{Layout::kNchw, "NCHW"},
+                                              {Layout::kNhwc, "NHWC"},
+                                              {Layout::kChw, "CHW"},
+                                              {Layout::kHwc, "HWC"}});
 
 // Red, green, blue → the order of the network.
 std::array<float, 3> in_order(ColorOrder order, std::array<float, 3> rgb) {

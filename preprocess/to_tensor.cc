@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <run_model/error.h>
+#include "base/text.h"
 #include "runtime/float16.h"
 
 namespace run_model {
@@ -53,7 +55,7 @@ void write(const Image& image, const Preprocessing& preprocessing, Layout layout
   const bool reversed = preprocessing.color_order == ColorOrder::kBgr;
   const std::size_t channels = gray ? 1 : kImageChannels;
   const std::size_t pixels = image.byte_count() / kImageChannels;
-  const bool planes = layout == Layout::kNchw;
+  const bool planes = layout_name(layout).ends_with("CHW");
   T* const data = input.elements<T>().data();
   for (std::size_t c = 0; c < channels; ++c) {
     const Table<T> table = make_table<T>(preprocessing, c);
@@ -69,17 +71,25 @@ void write(const Image& image, const Preprocessing& preprocessing, Layout layout
 }  // namespace
 
 InputSize picture_input_size(std::span<const std::int64_t> shape, Layout layout, int channels) {
-  const bool planes = layout == Layout::kNchw;
-  const bool fits = shape.size() == 4 && shape[0] == 1 && shape[planes ? 1 : 3] == channels;
-  const std::int64_t height = fits ? shape[planes ? 2 : 1] : 0;
-  const std::int64_t width = fits ? shape[planes ? 3 : 2] : 0;
+  const std::string_view axes = layout_name(layout);
+  // A batch of one that is not there is one, too.
+  const auto extent = [&](char axis) {
+    const std::size_t at = axes.find(axis);
+    return at == std::string_view::npos ? 1 : shape[at];
+  };
+  const bool fits = shape.size() == axes.size() && extent('N') == 1 && extent('C') == channels;
+  const std::int64_t height = fits ? extent('H') : 0;
+  const std::int64_t width = fits ? extent('W') : 0;
   if (height < 1 || width < 1 || height > kMaxImageSide || width > kMaxImageSide ||
       height * width > kMaxImagePixels) {
-    const std::string c = std::to_string(channels);
+    const auto expected = [&](char axis) {
+      if (axis == 'N') return std::string("1");
+      if (axis == 'C') return std::to_string(channels);
+      return std::string(axis == 'H' ? "height" : "width");
+    };
     throw Error(ErrorKind::kMismatch,
                 "an input of shape " + shape_name(shape) + " cannot take a picture: expected " +
-                    (planes ? "[1, " + c + ", height, width] (NCHW)"
-                            : "[1, height, width, " + c + "] (NHWC)"),
+                    "[" + comma_list(axes, expected) + "] (" + std::string(axes) + ")",
                 "check the layout and colour order, or give the input as .npy");
   }
   return {static_cast<int>(width), static_cast<int>(height)};

@@ -14,8 +14,7 @@ struct InputSize {
 };
 
 // The sides of the picture that a tensor of `shape` takes. Throws Error(kMismatch) unless the shape
-// is [1, channels, height, width] (NCHW) or [1, height, width, channels] (NHWC) and within the
-// limits of image.h.
+// has the axes of `layout`, one picture of so many channels, and is within the limits of image.h.
 InputSize picture_input_size(std::span<const std::int64_t> shape, Layout layout, int channels);
 
 // Writes every pixel of `image` to `input`, which has its size, by the formula of Preprocessing.

@@ -106,8 +106,8 @@ constexpr Flag kPixelFlags[] = {
     {.name = "layout",
      .storage = &f.layout,
      .value = "NAME",
-     .words = "NCHW or NHWC (default: by the input's shape)",
-     .choices = "NCHW NHWC"},
+     .words = "NCHW, NHWC, CHW or HWC (default: by the input's shape)",
+     .choices = "NCHW NHWC CHW HWC"},
 };
 
 constexpr Flag kTaskFlags[] = {

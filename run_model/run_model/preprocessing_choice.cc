@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <run_model/error.h>
 #include "base/text.h"
@@ -26,6 +28,16 @@ ChannelValues reversed(ChannelValues channels) {
 
 bool is_channel_count(std::int64_t dimension) { return dimension == 1 || dimension == 3; }
 
+// Of three axes, which sequences have too, one alone is 3 and both others are longer.
+std::optional<Layout> layout_without_batch(const std::vector<std::int64_t>& shape) {
+  const auto is_picture = [&](std::size_t channels, std::size_t height, std::size_t width) {
+    return shape[channels] == 3 && shape[height] > 3 && shape[width] > 3;
+  };
+  if (is_picture(0, 1, 2)) return Layout::kChw;
+  if (is_picture(2, 0, 1)) return Layout::kHwc;
+  return std::nullopt;
+}
+
 const MetadataTensor* find_input(const Metadata* metadata, const std::string& name) {
   if (metadata == nullptr) return nullptr;
   const auto found =
@@ -42,19 +54,26 @@ Layout choose_layout(const PreprocessingFlags& flags, const Metadata* metadata,
 
   const std::string found =
       "the model's input " + in_quotes(input.name) + " has the shape " + shape_name(input.shape);
-  const bool four = input.shape.size() == 4;
-  const bool nchw = four && is_channel_count(input.shape[1]);
-  const bool nhwc = four && is_channel_count(input.shape[3]);
-  if (nchw && nhwc) {
-    throw Error(ErrorKind::kUsage, found + ", which may be NCHW or NHWC",
+  const std::size_t rank = input.shape.size();
+  if (rank == 3) {
+    if (const auto layout = layout_without_batch(input.shape)) return *layout;
+  }
+  const bool first = (rank == 3 || rank == 4) && is_channel_count(input.shape[rank - 3]);
+  const bool last = (rank == 3 || rank == 4) && is_channel_count(input.shape.back());
+  if (rank == 3 ? first || last : first && last) {
+    throw Error(ErrorKind::kUsage,
+                found + (rank == 3 ? ", which may be CHW, HWC or no picture's"
+                                   : ", which may be NCHW or NHWC"),
                 "say which with --layout");
   }
-  if (!nchw && !nhwc) {
+  if (!first && !last) {
     throw Error(ErrorKind::kMismatch,
-                found + ", but a picture needs [1, 3, height, width] or [1, height, width, 3]",
+                found +
+                    ", but a picture needs [1, 3, height, width] or [1, height, width, 3], with or "
+                    "without the 1",
                 "run a model that takes no pictures with --inputs");
   }
-  return nchw ? Layout::kNchw : Layout::kNhwc;
+  return first ? Layout::kNchw : Layout::kNhwc;
 }
 
 ColorOrder choose_color_order(const PreprocessingFlags& flags, const Preprocessing* base,
@@ -160,8 +179,9 @@ PreprocessingChoice choose_preprocessing(const PreprocessingFlags& flags, const 
       metadata != nullptr && metadata->preprocessing ? &*metadata->preprocessing : nullptr;
   PreprocessingChoice choice;
   choice.layout = choose_layout(flags, metadata, input);
-  const std::size_t channel_axis = choice.layout == Layout::kNchw ? 1 : 3;
-  const std::int64_t channels = input.shape.size() == 4 && input.shape[channel_axis] == 1 ? 1 : 3;
+  const std::size_t channel_axis = layout_name(choice.layout).find('C');
+  const bool gray = channel_axis < input.shape.size() && input.shape[channel_axis] == 1;
+  const std::int64_t channels = gray ? 1 : 3;
   const InputSize size = picture_input_size(input.shape, choice.layout, static_cast<int>(channels));
   choice.preprocessing.color_order = choose_color_order(flags, base, channels);
   choose_scale(flags, base, choice.preprocessing);

@@ -40,7 +40,7 @@ struct PreprocessingFlags {
   std::string fit;
   std::optional<int> resize;
   std::optional<int> crop;
-  std::string layout;  // "NCHW", "NHWC" or empty
+  std::string layout;  // as layout_name() has it, or empty
   JpegDecoder jpeg_decoder = JpegDecoder::kLibjpegTurbo;
 };
 

@@ -158,9 +158,11 @@ TEST(Preprocess, NamesAreParsed) {
   for (const ColorOrder order : {ColorOrder::kRgb, ColorOrder::kBgr, ColorOrder::kGray}) {
     EXPECT_EQ(parse_color_order(color_order_name(order)), order);
   }
-  EXPECT_EQ(parse_layout("NHWC"), Layout::kNhwc);
+  for (const Layout layout : {Layout::kNchw, Layout::kNhwc, Layout::kChw, Layout::kHwc}) {
+    EXPECT_EQ(parse_layout(layout_name(layout)), layout);
+  }
   EXPECT_THROW(parse_color_order("rgb"), Error);
-  EXPECT_THROW(parse_layout("CHW"), Error);
+  EXPECT_THROW(parse_layout("CWH"), Error);
 }
 
 }  // namespace

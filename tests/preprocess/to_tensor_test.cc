@@ -4,6 +4,7 @@
 
 #include <run_model/error.h>
 #include "fixtures.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -38,6 +39,17 @@ TEST(ToTensor, NhwcKeepsTheChannelsOfAPixelTogether) {
             (std::vector<float>{10, 20, 30, 200, 100, 50}));
 }
 
+TEST(ToTensor, ABatchOfOneNeedNotBeThere) {
+  const auto written = [](std::vector<std::int64_t> shape, Layout layout) {
+    const Tensor tensor = Tensor::empty(std::move(shape), kFloat32);
+    write_tensor(two_pixels(), Preprocessing(), layout, tensor);
+    const auto values = tensor.elements<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  EXPECT_EQ(written({3, 1, 2}, Layout::kChw), written({1, 3, 1, 2}, Layout::kNchw));
+  EXPECT_EQ(written({1, 2, 3}, Layout::kHwc), written({1, 1, 2, 3}, Layout::kNhwc));
+}
+
 TEST(ToTensor, IntegersAreRoundedHalfToEvenAndClamped) {
   Preprocessing halves;
   halves.divide_by = 20;  // 10 → 0.5, 30 → 1.5, 50 → 2.5, 200 → 10
@@ -69,6 +81,10 @@ TEST(ToTensor, OtherTypesAndShapesAreRefused) {
   const InputSize size = picture_input_size(Shape{1, 3, 20, 30}, Layout::kNchw, 3);
   EXPECT_EQ(size.width, 30);
   EXPECT_EQ(size.height, 20);
+  EXPECT_EQ(picture_input_size(Shape{3, 20, 30}, Layout::kChw, 3).width, 30);
+  EXPECT_EQ(picture_input_size(Shape{20, 30, 1}, Layout::kHwc, 1).height, 20);
+  EXPECT_TRUE(throws_error([] { picture_input_size(Shape{1, 3, 20, 30}, Layout::kChw, 3); },
+                           ErrorKind::kMismatch, "expected [3, height, width] (CHW)"));
 }
 
 }  // namespace

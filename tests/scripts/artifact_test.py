@@ -38,7 +38,10 @@ def test_no_library(tmp_path, data):
 
 @pytest.mark.parametrize("shape, layout", [
     ((1, 3, 224, 224), "NCHW"), ((1, 224, 224, 3), "NHWC"), ((1, 1, 28, 28), "NCHW"),
-    ((1, 3, 3, 3), None), ((1, 64, 56, 56), None), ((3, 224, 224), None)])
+    ((1, 3, 3, 3), None), ((1, 64, 56, 56), None),
+    ((3, 224, 224), "CHW"), ((224, 224, 3), "HWC"), ((3, -1, -1), "CHW"), ((3, 224, 3), None),
+    # Sequences, of features or points.
+    ((1, 128, 768), None), ((1, 20, 3), None), ((3, 224), None)])
 def test_layout_is_named_only_where_it_is_certain(shape, layout):
     assert artifact.guess_layout(shape) == layout
 

@@ -11,6 +11,8 @@ from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import reference_outputs
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.source_model import ModelInput
 from run_model_tools.verifying.choices import Choice, choice_behind
 from run_model_tools.verifying.comparison import compare, in_order_of
 from run_model_tools.verifying.inputs import (
@@ -144,6 +146,14 @@ def test_indices_stay_inside_of_their_table(tmp_path):
     assert np.any(run_onnx(model.path, first)[0])
     assert list(narrower(ranges)) == [
         ranges, {"ids": range(2), "mask": range(2)}, {"ids": range(1), "mask": range(1)}]
+
+
+def test_pictures_are_noise_of_their_range_with_and_without_a_batch():
+    spec = Preprocessing("pil-bilinear", "squash", "RGB", 255.0, (0.0,) * 3, (1.0,) * 3)
+    for shape, picture in (((1, 3, 8, 9), True), ((3, 8, 9), True), ((1, 16, 32), False)):
+        item = ModelInput("x", shape, np.dtype(np.float32))
+        made = random_inputs([item], {"x": shape}, spec, {}, 3)["x"]
+        assert (made.min() >= 0 and made.max() <= 1) == picture
 
 
 @pytest.mark.parametrize("node, most", [

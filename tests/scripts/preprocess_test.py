@@ -126,11 +126,14 @@ def test_layouts_hold_the_same_values():
     rows = pp.preprocess(image, PLAIN, (1, 4, 5, 3), "float32", "NHWC").tensor
     assert planes.shape == (1, 3, 4, 5) and planes.flags.c_contiguous
     assert np.array_equal(planes.transpose(0, 2, 3, 1), rows)
+    for shape, layout, batch in (((3, 4, 5), "CHW", planes), ((4, 5, 3), "HWC", rows)):
+        alone = pp.preprocess(image, PLAIN, shape, "float32", layout).tensor
+        assert alone.flags.c_contiguous and np.array_equal(alone, batch[0])
 
 
 @pytest.mark.parametrize("shape, layout", [
     ((1, 3, 8), "NCHW"), ((2, 3, 8, 8), "NCHW"), ((1, 1, 8, 8), "NCHW"), ((1, 3, 8, 8), "NHWC"),
-    ((1, 3, 8, 9), "NCHW")])
+    ((1, 3, 8, 9), "NCHW"), ((3, 8, 8), "NCHW"), ((1, 8, 8), "CHW"), ((8, 8, 3), "HCW")])
 def test_inputs_that_take_no_such_picture_are_refused(shape, layout):
     spec = replace(PLAIN, fit="crop", resize=8, crop=8)
     with pytest.raises(ToolError) as caught:

@@ -22,7 +22,7 @@ struct MetadataTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // -1 for a dimension that may be any number
   DLDataType dtype{};
-  std::string layout;  // "NCHW" or "NHWC"; empty where it does not apply
+  std::string layout;  // as layout_name() has it; empty where it does not apply
   // value = scale * (stored - zero_point), for integer outputs of quantised networks.
   double scale = 1.0;
   std::int64_t zero_point = 0;

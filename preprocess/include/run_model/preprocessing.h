@@ -27,9 +27,10 @@ std::string_view color_order_name(ColorOrder order);
 // The inverse of color_order_name. Throws Error(kUsage) when `name` is none of the names.
 ColorOrder parse_color_order(std::string_view name);
 
-enum class Layout { kNchw, kNhwc };
+// The axes of a picture's tensor: batch (of one), channels, height and width.
+enum class Layout { kNchw, kNhwc, kChw, kHwc };
 
-// "NCHW" or "NHWC".
+// A letter for each axis: "NCHW", "NHWC", "CHW" or "HWC".
 std::string_view layout_name(Layout layout);
 
 // The inverse of layout_name. Throws Error(kUsage) when `name` is none of the names.
@@ -90,11 +91,11 @@ struct PreprocessReport {
 // The side to which TVM-Prep and torchvision resize before a crop of `side`: 256 for 224.
 int usual_resize(int side);
 
-// A tensor of `shape` ([1, C, H, W] or [1, H, W, C] by `layout`, C = 3, or 1 for kGray) and `dtype`
-// (float32, float16, uint8 or int8; integers are rounded half to even and clamped). Throws
-// Error(kMismatch) for another shape or type, a crop of another size or one that does not fit, and
-// as check_preprocessing and check_region do. `report`, where given, is filled in. Of `region` what
-// is said of the picture holds: it is resized, cropped or padded in the picture's place.
+// A tensor of `shape` (by `layout`, N = 1, C = 3, or 1 for kGray) and `dtype` (float32, float16,
+// uint8 or int8; integers are rounded half to even and clamped). Throws Error(kMismatch) for
+// another shape or type, a crop of another size or one that does not fit, and as
+// check_preprocessing and check_region do. `report`, where given, is filled in. Of `region` what is
+// said of the picture holds: it is resized, cropped or padded in the picture's place.
 Tensor preprocess(const Image& image, const Preprocessing& preprocessing,
                   std::span<const std::int64_t> shape, DLDataType dtype, Layout layout,
                   PreprocessReport* report = nullptr, const PictureRegion* region = nullptr);

@@ -37,7 +37,15 @@ def library_machine(path: Path) -> str:
 
 
 def guess_layout(shape: tuple[int, ...]) -> str | None:
-    """NCHW or NHWC for a picture's shape, None where neither is certain."""
+    """The layout of a picture's shape, None where none is certain.
+
+    Of four axes either the second or the last one is 1 or 3.  Of three, which sequences have too,
+    the first or the last one is 3, and both others are longer (or open, -1).
+    """
+    if len(shape) == 3:
+        whole = [extent > 3 or extent < 0 for extent in shape]
+        return ("CHW" if shape[0] == 3 and all(whole[1:]) else
+                "HWC" if shape[2] == 3 and all(whole[:2]) else None)
     if len(shape) != 4:
         return None
     first, last = shape[1] in (1, 3), shape[3] in (1, 3)

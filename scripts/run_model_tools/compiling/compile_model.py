@@ -73,8 +73,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
                         help="end the network at these tensors, whatever their place in it, which "
                              "become its outputs; for ONNX models")
-    parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:NCHW|NHWC",
-                        help="layout of an input where its shape does not tell")
+    parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:LAYOUT",
+                        help="layout of an input where its shape does not tell: "
+                             f"{', '.join(preprocessing.LAYOUTS)}")
     parser.add_argument("--flat", action="store_true",
                         help="also write FOLDER/NAME_tvm.{so,json,params}, the older form")
     parser.add_argument("--single-file", action="store_true",
@@ -166,9 +167,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def parse_layout(text: str) -> tuple[str, str]:
     name, _, layout = text.rpartition(":")
-    if not name or layout not in ("NCHW", "NHWC"):
-        raise ToolError(USAGE, f"--input-layout {text} is not of the form INPUT:NCHW or "
-                               "INPUT:NHWC.")
+    if not name or layout not in preprocessing.LAYOUTS:
+        raise ToolError(USAGE, f"--input-layout {text} is not of the form INPUT:LAYOUT, with one "
+                               f"of {', '.join(preprocessing.LAYOUTS)}.")
     return name, layout
 
 

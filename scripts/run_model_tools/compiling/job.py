@@ -285,8 +285,8 @@ def _calibration_views(job: Job) -> CalibrationViews | None:
         return None
     name = calibration_pictures.only_input(job.shapes)
     shape = job.shapes[name]
-    layout = job.layouts.get(name) or (
-        "NHWC" if shape[-1] == 3 and shape[1] != 3 else job.model.default_layout)
+    layout = (job.layouts.get(name) or artifact.guess_layout(shape)
+              or job.model.default_layout)
     return calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
                                               layout)
 

@@ -29,7 +29,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from run_model_tools.errors import BAD_PICTURE, MISMATCH, ToolError
-from run_model_tools.pictures.preprocessing import EDGE, Preprocessing
+from run_model_tools.pictures.preprocessing import EDGE, LAYOUTS, Preprocessing
 
 # Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
@@ -225,14 +225,14 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
     Args:
       image: uint8 [height, width, 3], RGB.
       spec: what to do.
-      shape, dtype, layout: of the input; rank 4, one picture, NCHW or NHWC.
+      shape, dtype, layout: of the input; one picture, one of LAYOUTS.
     Raises:
       ToolError (6): if such an input takes no picture, or the crop is not its size.
     """
-    if len(shape) != 4 or layout not in ("NCHW", "NHWC"):
+    if len(shape) != len(layout) or layout not in LAYOUTS:
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} and layout {layout} takes no "
-                                  "picture: four dimensions, NCHW or NHWC, are expected.")
-    extents = dict(zip(layout, shape))
+                                  f"picture: the axes of one of {', '.join(LAYOUTS)} are expected.")
+    extents = {"N": 1, **dict(zip(layout, shape))}
     size = extents["W"], extents["H"]
     if (extents["N"], extents["C"]) != (1, 3):
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take one "
@@ -244,7 +244,7 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
                                   "or --fit letterbox makes one of its size.")
     fitted, resized_size = fit_picture(image, spec, size)
     tensor = normalise(fitted, spec, np.dtype(dtype))
-    if layout == "NCHW":
+    if layout.endswith("CHW"):
         tensor = tensor.transpose(2, 0, 1)
-    return Prepared(np.ascontiguousarray(tensor[None]), (image.shape[1], image.shape[0]),
+    return Prepared(np.ascontiguousarray(tensor).reshape(shape), (image.shape[1], image.shape[0]),
                     resized_size)

@@ -15,6 +15,7 @@ RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-b
             "cv2-linear", "cv2-warp")
 FITS = ("crop", "squash", "letterbox", "pad")
 COLOR_ORDERS = ("RGB", "BGR")
+LAYOUTS = ("NCHW", "NHWC", "CHW", "HWC")
 DEFAULT_PAD = 114
 EDGE = "edge"
 POSITIONS = ("centre", "start")

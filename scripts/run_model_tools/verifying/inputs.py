@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 import onnx
 
+from run_model_tools.compiling.artifact import guess_layout
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.pictures.preprocess import normalise
 from run_model_tools.pictures.preprocessing import Preprocessing
@@ -41,7 +42,7 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
             every = np.iinfo(item.dtype)
             allowed = ranges.get(item.name, range(every.min, int(every.max) + 1))
             inputs[item.name] = random.integers(allowed.start, allowed.stop, shape, item.dtype)
-        elif preprocessing is not None and len(shape) == 4:
+        elif preprocessing is not None and (len(shape) == 4 or guess_layout(shape)):
             noise = random.integers(0, 256, (prod(shape) // 3 + 1, 1, 3), np.uint8)
             values = normalise(noise, preprocessing, np.float32).ravel()[:prod(shape)]
             inputs[item.name] = values.reshape(shape).astype(item.dtype)

@@ -143,6 +143,13 @@ TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {
   EXPECT_EQ(layout({1, 3, 224, 224}), Layout::kNchw);
   EXPECT_EQ(layout({1, 224, 224, 3}), Layout::kNhwc);
   EXPECT_EQ(layout({1, 3, 224, 3}, "NCHW"), Layout::kNchw);
+  EXPECT_EQ(layout({3, 224, 224}), Layout::kChw);
+  EXPECT_EQ(layout({224, 224, 3}), Layout::kHwc);
+  // Sequences have such shapes too.
+  for (const auto& shape : std::vector<std::vector<std::int64_t>>{{1, 128, 768}, {1, 224, 3}}) {
+    EXPECT_TRUE(throws_error([&] { layout(shape); }, ErrorKind::kUsage, "--layout"));
+  }
+  EXPECT_TRUE(throws_error([&] { layout({8, 128, 768}); }, ErrorKind::kMismatch, "--inputs"));
   EXPECT_TRUE(throws_error([&] { layout({1, 3, 224, 3}); }, ErrorKind::kUsage, "--layout"));
   EXPECT_TRUE(throws_error([&] { layout({1, 4, 224, 224}); }, ErrorKind::kMismatch,
                            "'data' has the shape [1, 4, 224, 224]"));
@@ -153,6 +160,9 @@ TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {
 TEST(PreprocessingChoiceTest, OneChannelIsGrey) {
   const TensorInfo gray = input_of({1, 1, 28, 28});
   EXPECT_EQ(choose(normalized(false), nullptr, gray).color_order, ColorOrder::kGray);
+  PreprocessingFlags planes = normalized(false);
+  planes.layout = "CHW";
+  EXPECT_EQ(choose(planes, nullptr, input_of({1, 28, 28})).color_order, ColorOrder::kGray);
   PreprocessingFlags flags = normalized(false);
   flags.color_order = "BGR";
   EXPECT_TRUE(throws_error([&] { choose(flags, nullptr, gray); }, ErrorKind::kUsage, "grey"));
