@@ -45,6 +45,8 @@ class OnnxModel(SourceModel):
     """Tensors of the graph that are the outputs, instead of its own."""
     shapes: tuple[tuple[int | None, ...] | None, ...] = ()
     """Of the outputs, as far as the file says."""
+    dtypes: tuple[str | None, ...] = ()
+    """Of the outputs, as far as the file says."""
     notes: tuple[str, ...] = ()
     """About outputs of the file that are no tensors of numbers, and types that become others."""
 
@@ -69,6 +71,10 @@ class OnnxModel(SourceModel):
     @property
     def output_shapes(self) -> list[tuple[int | None, ...] | None]:
         return list(self.shapes) or super().output_shapes
+
+    @property
+    def output_dtypes(self) -> list[str | None]:
+        return list(self.dtypes) or super().output_dtypes
 
     def why_not_run(self) -> str | None:
         return None
@@ -140,7 +146,7 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
                      [sha256_of(file) for file in files], opset=opset, frozen=frozen,
                      cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output),
-                     notes=tuple(notes))
+                     dtypes=tuple(_dtype(o) for o in model.graph.output), notes=tuple(notes))
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int | None, ...] | None:
@@ -149,6 +155,15 @@ def _shape(value: onnx.ValueInfoProto) -> tuple[int | None, ...] | None:
     return None if not tensor.HasField("shape") else tuple(
         d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
         for d in tensor.shape.dim)
+
+
+def _dtype(value: onnx.ValueInfoProto) -> str | None:
+    """A tensor's type as the file states it; None where it does not, or NumPy has no such type."""
+    try:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(
+            value.type.tensor_type.elem_type)).name
+    except KeyError:
+        return None
 
 
 def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:

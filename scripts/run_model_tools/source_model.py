@@ -82,6 +82,11 @@ class SourceModel(ABC):
         return [None] * len(self.outputs)
 
     @property
+    def output_dtypes(self) -> list[str | None]:
+        """Of each output, as far as the file says."""
+        return [None] * len(self.outputs)
+
+    @property
     def output_scales(self) -> list[Scale | None]:
         """Of each output, where it holds whole numbers that stand for others."""
         return [None] * len(self.outputs)

@@ -73,6 +73,22 @@ TEST(PostprocessTest, ScoresBelowTheThresholdAndNoRowsAreNothing) {
   EXPECT_EQ(detections(rows_task(), one_row({10, 20, 30, 40, 0.5F, 3})).detections.size(), 1U);
 }
 
+TEST(PostprocessTest, ReadyBoxesNeedNoBatchAndMayBeNone) {
+  const Task what = task(R"({"kind": "detection", "form": "boxes", "boxes": 0, "classes": 1,
+    "scores": 2, "box_format": "xyxy", "units": "pixels", "score_threshold": 0})");
+  const auto found = [&](const std::vector<float>& boxes, const std::vector<std::int64_t>& classes,
+                         const std::vector<float>& scores) {
+    const auto count = static_cast<std::int64_t>(classes.size());
+    return detections(what, {output("b", {count, 4}, boxes),
+                             stored<std::int64_t>("c", {count}, {kDLInt, 64, 1}, classes, 1.0, 0),
+                             output("s", {count}, scores)})
+        .detections;
+  };
+  EXPECT_THAT(found({}, {}, {}), IsEmpty());
+  EXPECT_EQ(found({10, 20, 30, 40}, {90}, {0.5F}).at(0).class_index, 90U);
+  EXPECT_EQ(found({0, 0, 1, 1, 10, 20, 30, 40}, {3, 90}, {0.25F, 0.5F}).at(0).box.right, 60);
+}
+
 TEST(PostprocessTest, EqualScoresKeepTheirOrder) {
   const Task what = rows_task(R"(, "nms": {"iou": 0.5, "per_class": false}, "limit": 2)");
   const DetectionResult result = detections(

@@ -69,6 +69,15 @@ def test_ready_boxes_by_hand():
         {"box": [12, 6, 18, 9], "class": 0, "label": "cup", "score": 0.7}]
 
 
+def test_finished_detections_may_be_none():
+    task = {"kind": "detection", "form": "boxes", "boxes": 0, "classes": 1, "scores": 2,
+            "box_format": "xyxy", "units": "pixels", "background": 0, "score_threshold": 0}
+    for rows in (0, 1):
+        outputs = [np.ones((rows, 4)), np.full(rows, 7, np.int64), np.full(rows, 0.5, np.float32)]
+        found, = Reference(["b", "l", "s"], outputs, placement()).results([task])
+        assert [one["class"] for one in found["detections"]] == [7] * rows
+
+
 def test_weighted_suppression_by_hand():
     rows = np.array([[5, 5, 4, 4, 1.0, 0.75], [5, 5, 4, 3, 1.0, 0.25]], np.float32)
     task = {"kind": "detection", "form": "yolo-rows", "output": 0, "units": "pixels",

@@ -230,6 +230,15 @@ def test_presets():
     check_fit(presets["torchvision_segmentation"].tasks, [Output("out", (1, 21, 520, 520))], "m")
     check_fit(presets["torchvision_ssdlite"].tasks,
               [Output("s", (3234, 91)), Output("b", (3234, 4))], "m")
+    # torchvision's networks give labels and scores in either order.
+    outputs = {"boxes": Output("b", (None, 4), "float32"), "labels": Output("l", (None,), "int64"),
+               "scores": Output("s", (None,), "float32")}
+    for name, order in (("torchvision_detection", ("boxes", "scores", "labels")),
+                        ("torchvision_rcnn", ("boxes", "labels", "scores"))):
+        check_fit(presets[name].tasks, [outputs[key] for key in order], "m")
+        error = refused(check_fit, presets[name].tasks,
+                        [outputs[key] for key in ("boxes", *order[:0:-1])], "m")
+        assert "'l' is int64, where scores are expected" in str(error)
 
 
 def test_mediapipes_anchors():

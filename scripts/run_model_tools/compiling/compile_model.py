@@ -213,8 +213,8 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.labels is not None:
         tasks = presets.with_labels(tasks, args.labels)
     if tasks:
-        check_fit(tasks, [Output(*one) for one in zip(model.outputs, model.output_shapes)],
-                  str(args.model))
+        check_fit(tasks, [Output(*one) for one in zip(
+            model.outputs, model.output_shapes, model.output_dtypes)], str(args.model))
     described, labels = preprocessing.from_flags(args, args.model, default)
     if args.dynamic and args.compiler != "relax":
         raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "

@@ -435,7 +435,7 @@ def describe_tasks(job: Job, metadata: dict[str, Any]) -> None:
     if job.tasks is None:
         return
     check_fit(job.tasks, [
-        Output(item["name"], tuple(None if d < 0 else d for d in item["shape"]))
+        Output(item["name"], tuple(None if d < 0 else d for d in item["shape"]), item["dtype"])
         for item in metadata["outputs"]], str(job.model.path))
     metadata["tasks"] = job.tasks
 

@@ -23,6 +23,7 @@ class Output:
 
     name: str
     shape: Shape
+    dtype: str | None = None
 
 
 def check_fit(tasks: list[dict[str, Any]], outputs: Sequence[Output], what: str) -> None:
@@ -169,6 +170,10 @@ class _Fit:
         for key in ("classes", "count"):
             if self._task.get(key) is not None:
                 self._output(self._task[key])
+        # Of 8 bits they may stand for shares.
+        if (scores.dtype or "").startswith(("int32", "int64")):
+            self._refuse(f"its output '{scores.name}' is {scores.dtype}, where scores are expected;"
+                         " boxes, classes and scores may come in another order")
         rows, size = self._rows(boxes), _size(scores.shape)
         if rows is None:
             return

@@ -243,10 +243,12 @@ class Reference:
 
     def _boxes(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         boxes = self._output(task["boxes"]).reshape(-1, 4 + _angle_numbers(task))[:, :4]
-        scores = _activated(task, self._output(task["scores"]).reshape(len(boxes), -1))
+        scores = self._output(task["scores"]).reshape(len(boxes), -1 if len(boxes) else 1)
+        scores = _activated(task, scores)
         if task.get("classes") is not None:
             labels = self._output(task["classes"]).reshape(-1).astype(int)
-            spread = np.full((len(boxes), labels.max() + 1), -1.0)
+            most = labels.max(initial=task.get("background") or 0)
+            spread = np.full((len(boxes), most + 1), -1.0)
             spread[np.arange(len(boxes)), labels] = scores[:, 0]
             scores = spread
         if task.get("count") is not None:
