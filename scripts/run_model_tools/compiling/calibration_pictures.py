@@ -1,4 +1,5 @@
-"""The pictures that a network of 8 bits is calibrated with and judged on, as its input tensors."""
+"""The pictures that a network of 8 bits is calibrated with and judged on, and those that another
+one is tried on, as input tensors."""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ from run_model_tools.errors import MISMATCH, MISSING_FILE, USAGE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.pictures.preprocess import load_picture, preprocess
 from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.source_model import ModelInput
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 # Beyond some hundred, more pictures hardly change the ranges and only take time and memory.
 MOST = 256
 # Of each picture, more where there are few, and none where there are many.
 _CROPS, _LEAST_VIEWS, _MANY = 3, 60, 64
+# Of a folder to try a network on: each costs a run of the reference and one of the artifact.
+MOST_TRIED = 8
 
 
 def find_pictures(folder: Path) -> list[Path]:
@@ -56,10 +60,7 @@ def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tu
     Raises ToolError: (2) where the model has no preprocessing, (6) where its input takes no
     picture.
     """
-    if spec is None:
-        raise ToolError(USAGE, "--precision int8 needs the model's preprocessing, to make inputs "
-                               "of the calibration pictures: state it with the flags or "
-                               "MODEL.model.json.")
+    spec = stated(spec, "--precision int8")
     paths = find_pictures(folder)[:MOST]
     # Crops are the same things in other sizes, of which few pictures show little.
     crops = 0 if len(paths) > _MANY else max(_CROPS, -(-_LEAST_VIEWS // len(paths)) - 2)
@@ -71,6 +72,22 @@ def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tu
                   for view in (picture, np.ascontiguousarray(picture[:, ::-1]),
                                *crops_of(picture, crops, random))]
     return CalibrationViews({name: np.stack(views)}, np.repeat(np.arange(len(paths)), crops + 2))
+
+
+def tried_pictures(folder: Path, spec: Preprocessing | None, item: ModelInput,
+                   shape: tuple[int, ...], layout: str) -> list[dict[str, np.ndarray]]:
+    """A network's inputs for the folder's first pictures; raises ToolError as input_tensors()."""
+    spec = stated(spec, "--verify-with")
+    return [{item.name: preprocess(load_picture(path), spec, shape, str(item.dtype), layout).tensor}
+            for path in find_pictures(folder)[:MOST_TRIED]]
+
+
+def stated(spec: Preprocessing | None, flag: str) -> Preprocessing:
+    """Raises ToolError (2) where there is none."""
+    if spec is None:
+        raise ToolError(USAGE, f"{flag} needs the model's preprocessing, to make inputs of the "
+                               "pictures: state it with the flags or MODEL.model.json.")
+    return spec
 
 
 def crops_of(picture: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
@@ -87,10 +104,10 @@ def crops_of(picture: np.ndarray, count: int, random: np.random.Generator) -> li
     return views
 
 
-def only_input(shapes: dict[str, tuple[int, ...]]) -> str:
+def only_input(shapes: dict[str, tuple[int, ...]], flag: str) -> str:
     """The name of the input that takes the pictures.  Raises ToolError (6)."""
     if len(shapes) != 1:
         raise ToolError(MISMATCH,
-                        f"--precision int8 is for models with one input, and this one has "
+                        f"{flag} is for models with one input, and this one has "
                         f"{len(shapes)}: {', '.join(shapes)}.")
     return next(iter(shapes))

@@ -24,6 +24,7 @@ from run_model_tools import tvm_process
 from run_model_tools.compiling import (
     artifact,
     c_target,
+    calibration_pictures,
     device_options,
     explanation,
     forms,
@@ -137,6 +138,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--no-verify", action="store_true",
                         help="do not run what was compiled, and compare it with nothing; its "
                              "metadata says so")
+    parser.add_argument("--verify-with", type=Path, metavar="FOLDER",
+                        help="also compare on pictures of this folder, the first "
+                             f"{calibration_pictures.MOST_TRIED} by name: trained detectors find "
+                             "nothing in random inputs")
     parser.add_argument("--tolerance", type=float, metavar="X",
                         help="allowed difference from the reference, relative to an element's own "
                              "value or to those around it (default: "
@@ -196,6 +201,9 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.agreement is not None and not 0 <= args.agreement <= 1:
         raise ToolError(USAGE, f"--agreement {args.agreement:g} is no share: name a number from 0 "
                                "to 1.")
+    if args.verify_with is not None and (args.no_verify or args.calibration is not None):
+        raise ToolError(USAGE, "--verify-with goes neither with --no-verify nor with --precision "
+                               "int8, which is judged on its --calibration pictures: leave it out.")
     frozen = read_frozen(args.freeze)
     given = dict(parse_shape(text) for text in args.shape)
     if is_tflite(args.model):
@@ -216,6 +224,8 @@ def make_job(args: argparse.Namespace) -> Job:
         check_fit(tasks, [Output(*one) for one in zip(
             model.outputs, model.output_shapes, model.output_dtypes)], str(args.model))
     described, labels = preprocessing.from_flags(args, args.model, default)
+    if args.verify_with is not None:
+        calibration_pictures.stated(described, "--verify-with")
     if args.dynamic and args.compiler != "relax":
         raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
                                "shapes; add --compiler relax or leave it out.")
@@ -241,7 +251,8 @@ def make_job(args: argparse.Namespace) -> Job:
         cc=args.cc,
         flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
         build_c=not args.no_build,
-        c_flags=args.cflags, verified=not args.no_verify, tolerance=args.tolerance,
+        c_flags=args.cflags, verified=not args.no_verify,
+        verify_with=args.verify_with, tolerance=args.tolerance,
         tvm_python=tvm_process.own_tvm_python(args.tvm_python))
 
 
@@ -287,12 +298,14 @@ def describe_verification(checked: dict) -> str:
              }.get(checked["where"], f"run under {checked['where']}")
     if "not_executed_because" in checked:
         where += f" ({checked['not_executed_because']})"
+    pictures = checked.get("pictures_tried", 0)
+    tried = f" and {pictures} pictures" if pictures else ""
     if "relative_error" in checked and "runs" in checked:
         agreement = (f", the same best class for {checked['top1_agreement']:.0%} of them"
                      if "top1_agreement" in checked else "")
-        return (f"verified: {where}; on {checked['runs']} random inputs it differs "
-                f"from float32 by {checked['relative_error']:.2g} ({checked['tolerance']:g} "
-                f"allowed){agreement}")
+        return (f"verified: {where}; on {checked['runs'] - pictures} random inputs{tried} it "
+                f"differs from float32 by {checked['relative_error']:.2g} "
+                f"({checked['tolerance']:g} allowed){agreement}")
     if "pictures" in checked:
         of = {"numbers": "same whole numbers in {} of those in ",
               "places": "same best class in {} of the places of "}.get(
@@ -307,7 +320,8 @@ def describe_verification(checked: dict) -> str:
     # What is more has been let pass (verifying/comparison.py).
     more = ("; more where rounding alone changes the reference as much"
             if checked["relative_difference"] > checked["tolerance"] else "")
-    return (f"verified: {where}; differs from {checked['reference']} by "
+    return (f"verified: {where}{f', on random inputs{tried}' if tried else ''}; "
+            f"differs from {checked['reference']} by "
             f"{checked['relative_difference']:.1e} ({checked['tolerance']:g} allowed{more})")
 
 

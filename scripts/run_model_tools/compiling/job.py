@@ -94,6 +94,8 @@ class Job:
     c_flags: str | None = None
     verified: bool = True
     """Whether what was compiled is executed and compared before it is put in place."""
+    verify_with: Path | None = None
+    """A folder of pictures to compare it on, besides random inputs."""
     tolerance: float | None = None
     """Allowed difference; None stands for verification.TOLERANCE, HALF_TOLERANCE or
     agreement.ERROR."""
@@ -163,6 +165,8 @@ class Job:
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration),
                       self.agreement, self.allowed]
+        if self.verify_with is not None:
+            parts += ["verified with", calibration_pictures.digest(self.verify_with)]
         if self.precision in _ROUNDED:
             parts += [self.precision]
         if self.optimize_for != winograd_bytes.SPEED:
@@ -221,7 +225,7 @@ def compile_job(job: Job) -> dict[str, Any]:
     cc = linker_of(job)
     if not job.is_c:
         check_compiler(cc, job.target)
-    views = _calibration_views(job)
+    views, pictures = _calibration_views(job), pictures_to_try(job, job.shapes)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder, \
             tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
         start = time.monotonic()
@@ -248,7 +252,8 @@ def compile_job(job: Job) -> dict[str, Any]:
         metadata = _describe(job, folder, graph, made, files)
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, folder, made, cc, views, source)
+            metadata["verification"] = _verify(
+                job, folder, made, cc, views, pictures, source)
         seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     if job.flat:
@@ -283,16 +288,29 @@ def _calibration_views(job: Job) -> CalibrationViews | None:
     """What a network of 8 bits is calibrated with and judged on; None for another one."""
     if job.calibration is None:
         return None
-    name = calibration_pictures.only_input(job.shapes)
+    name = calibration_pictures.only_input(job.shapes, "--precision int8")
     shape = job.shapes[name]
-    layout = (job.layouts.get(name) or artifact.guess_layout(shape)
-              or job.model.default_layout)
     return calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
-                                              layout)
+                                              _layout(job, name, shape))
+
+
+def _layout(job: Job, name: str, shape: tuple[int, ...]) -> str:
+    return job.layouts.get(name) or artifact.guess_layout(shape) or job.model.default_layout
+
+
+def pictures_to_try(job: Job, shapes: dict[str, tuple[int, ...]]) -> list[dict[str, np.ndarray]]:
+    """What --verify-with has it compared on."""
+    if job.verify_with is None:
+        return []
+    name = calibration_pictures.only_input(shapes, "--verify-with")
+    item, = job.model.inputs
+    return calibration_pictures.tried_pictures(job.verify_with, job.preprocessing, item,
+                                               shapes[name], _layout(job, name, shapes[name]))
 
 
 def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
-            views: CalibrationViews | None, source: dict[str, Any]) -> dict[str, Any]:
+            views: CalibrationViews | None, pictures: list[dict[str, np.ndarray]],
+            source: dict[str, Any]) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
@@ -310,6 +328,7 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
 
     subject = verification.Subject(job.model, folder, job.shapes, job.preprocessing,
                                    job.target.tvm, compilers, host_plan,
+                                   pictures=pictures,
                                    on_device=on_device if job.target.device else None,
                                    of_values={index: head for index, head in enumerate(
                                        source.get("counted_outputs", ())[::2]) if head >= 0})

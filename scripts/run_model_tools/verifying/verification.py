@@ -68,6 +68,8 @@ class Subject:
     """None: run_artifact()."""
     other_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
     """Of a network for inputs of any shape: what else is tried than `shapes`."""
+    pictures: Sequence[Tensors] = ()
+    """Inputs to compare it on, besides random ones."""
     on_device: DeviceRunner | None = None
     """Of an artifact for a GPU, in the place of `run` and `host_plan`."""
     of_values: Mapping[int, int | None] = field(default_factory=dict)
@@ -81,7 +83,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     Raises ToolError (8) where they differ.
     """
     try:
-        given, expected, reference = _random_runs(subject)
+        given, expected, reference = _reference_runs(subject)
     except NoReference as error:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
@@ -128,14 +130,22 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     for index in sorted(subject.of_values):
         if not any(outputs[index].size for outputs in results):
             return {"done": False, "reason": f"output '{subject.model.outputs[index]}' was empty "
-                                             "for all inputs that were tried"}
+                                             "for all inputs that were tried (--verify-with FOLDER "
+                                             "tries pictures)"}
     if undecided is not None:
         return {"done": False, "reason": (
             f"output '{undecided}' of the network turns into another one when its weights and "
             f"inputs change as rounding changes them, by {JITTER:.0e} of their values or, of one "
             "in a hundred whole numbers, by a step")}
-    return {"done": True, "reference": reference, **where, "runs": len(results),
+    return {"done": True, "reference": reference, **where, **_runs(subject, given, results),
             "tolerance": tolerance, "relative_difference": largest}
+
+
+def _runs(subject: Subject, given: list[Tensors], results: list[list[np.ndarray]]
+          ) -> dict[str, int]:
+    """How many there were, of which the last are of pictures."""
+    pictures = len(results) - len(given) + len(subject.pictures)
+    return {"runs": len(results), **({"pictures_tried": pictures} if pictures > 0 else {})}
 
 
 def _ordered(subject: Subject, index: int, wanted: list[np.ndarray],
@@ -204,7 +214,7 @@ def verify_rounded(subject: Subject, tolerance: float, precision: str) -> dict[s
     what is judged is the root mean square of what they are off by (largest_slice_error()).
     """
     try:
-        given, expected, reference = _random_runs(subject)
+        given, expected, reference = _reference_runs(subject)
     except NoReference as error:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
@@ -234,13 +244,15 @@ def verify_rounded(subject: Subject, tolerance: float, precision: str) -> dict[s
             worst = max(worst, off)
             if agreement.are_scores(want) and want.dtype.kind == "f":
                 same.append(not agreement.disagreements(want[None], have[None]))
-    return {"done": True, "reference": f"{reference}, float32", **where, "runs": len(results),
+    return {"done": True, "reference": f"{reference}, float32", **where,
+            **_runs(subject, given, results),
             "tolerance": tolerance, "relative_error": worst,
             **({"top1_agreement": sum(same) / len(same)} if same else {})}
 
 
-def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str]:
-    """Inputs that the reference takes, its outputs for them, and which one it is.
+def _reference_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str]:
+    """Inputs that the reference takes, random ones before the subject's pictures, its outputs for
+    them, and which one it is.
 
     Raises NoReference where none runs the model.
     """
@@ -253,7 +265,7 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
         given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,
                                            tried, seed, regions)
                  for shapes in (subject.shapes, *subject.other_shapes)
-                 for seed in made_inputs.SEEDS]
+                 for seed in made_inputs.SEEDS] + list(subject.pictures)
         try:
             runs = [model.run_by(inputs) for inputs in given]
         except Exception as error:  # References have a dozen classes of their own.
