@@ -229,6 +229,9 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.dynamic and args.compiler != "relax":
         raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
                                "shapes; add --compiler relax or leave it out.")
+    if args.dynamic and args.verify_with is not None and not given:
+        raise ToolError(USAGE, "--verify-with needs a size for pictures with --dynamic: name one "
+                               "with --shape.")
     exact = parse_exact(args.exact)
     if exact and not args.dynamic:
         raise ToolError(USAGE, "--exact is for --dynamic: add it, or name one size with --shape.")

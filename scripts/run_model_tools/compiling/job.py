@@ -225,7 +225,7 @@ def compile_job(job: Job) -> dict[str, Any]:
     cc = linker_of(job)
     if not job.is_c:
         check_compiler(cc, job.target)
-    views, pictures = _calibration_views(job), pictures_to_try(job, job.shapes)
+    views, pictures = _calibration_views(job), pictures_to_try(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder, \
             tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
         start = time.monotonic()
@@ -298,14 +298,15 @@ def _layout(job: Job, name: str, shape: tuple[int, ...]) -> str:
     return job.layouts.get(name) or artifact.guess_layout(shape) or job.model.default_layout
 
 
-def pictures_to_try(job: Job, shapes: dict[str, tuple[int, ...]]) -> list[dict[str, np.ndarray]]:
-    """What --verify-with has it compared on."""
+def pictures_to_try(job: Job) -> list[dict[str, np.ndarray]]:
+    """What --verify-with has it compared on; of a network for any shape, at that of --shape."""
     if job.verify_with is None:
         return []
-    name = calibration_pictures.only_input(shapes, "--verify-with")
+    shapes = job.examples or job.shapes
+    name = calibration_pictures.only_input(job.shapes, "--verify-with")
     item, = job.model.inputs
     return calibration_pictures.tried_pictures(job.verify_with, job.preprocessing, item,
-                                               shapes[name], _layout(job, name, shapes[name]))
+                                               shapes[name], _layout(job, name, job.shapes[name]))
 
 
 def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,

@@ -239,7 +239,7 @@ def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, exact: E
                   else sizes.shapes_to_try(alone.sizes)) + alone.shapes
     subject = verification.Subject(job.model, folder, shapes[0], job.preprocessing, job.target.tvm,
                                    [[cc]], host_plan, run, tuple(shapes[1:]),
-                                   pictures=pictures_to_try(job, shapes[0]),
+                                   pictures=pictures_to_try(job),
                                    of_values=dict.fromkeys(range(
                                        len(made["outputs"]) if "unrepaired" in extents else 0)))
     try:
