@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,18 @@ Layout choose_layout(const PreprocessingFlags& flags, const Metadata* metadata,
                 "run a model that takes no pictures with --inputs");
   }
   return first ? Layout::kNchw : Layout::kNhwc;
+}
+
+// Sides that are left open are 1 until somebody sets them, and no picture should be made so small.
+void check_sides(const TensorInfo& input, std::string_view axes) {
+  for (std::size_t i = 0; i < input.symbols.size(); ++i) {
+    if (input.symbols[i].empty() || (axes[i] != 'H' && axes[i] != 'W')) continue;
+    throw Error(ErrorKind::kMismatch,
+                "the model leaves the sides of its pictures open: its input " +
+                    in_quotes(input.name) + " has any " + (axes[i] == 'H' ? "height" : "width"),
+                "give pictures of the size you want with --inputs, or compile the model for one "
+                "size, without --dynamic");
+  }
 }
 
 ColorOrder choose_color_order(const PreprocessingFlags& flags, const Preprocessing* base,
@@ -183,6 +196,7 @@ PreprocessingChoice choose_preprocessing(const PreprocessingFlags& flags, const 
   const bool gray = channel_axis < input.shape.size() && input.shape[channel_axis] == 1;
   const std::int64_t channels = gray ? 1 : 3;
   const InputSize size = picture_input_size(input.shape, choice.layout, static_cast<int>(channels));
+  check_sides(input, layout_name(choice.layout));
   choice.preprocessing.color_order = choose_color_order(flags, base, channels);
   choose_scale(flags, base, choice.preprocessing);
   choose_mean_and_std(flags, choice.preprocessing);

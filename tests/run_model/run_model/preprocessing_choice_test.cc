@@ -157,6 +157,18 @@ TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {
   EXPECT_TRUE(throws_error([&] { layout({2, 3, 224, 224}); }, ErrorKind::kMismatch, "[2, 3, 224"));
 }
 
+TEST(PreprocessingChoiceTest, OpenSidesAreNoSize) {
+  TensorInfo input = input_of({1, 3, 224, 1});
+  input.symbols = {"batch", "", "", ""};
+  PreprocessingFlags flags = normalized(true);
+  flags.layout = "NCHW";
+  flags.fit = "squash";
+  EXPECT_NO_THROW(choose(flags, nullptr, input));
+  input.symbols.back() = "width";
+  EXPECT_TRUE(throws_error([&] { choose(flags, nullptr, input); }, ErrorKind::kMismatch,
+                           "'data' has any width"));
+}
+
 TEST(PreprocessingChoiceTest, OneChannelIsGrey) {
   const TensorInfo gray = input_of({1, 1, 28, 28});
   EXPECT_EQ(choose(normalized(false), nullptr, gray).color_order, ColorOrder::kGray);
