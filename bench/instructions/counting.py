@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # By how mnemonics of AArch64, A32 and RISC-V begin, the first that fits.
 _KINDS = (
     ("multiply_adds", ("fmla", "fmls", "vmla", "vmls", "vfma", "vfms", "vfnma", "vfnms", "fmadd",
-                       "fmsub", "fnmadd", "fnmsub")),
+                       "fmsub", "fnmadd", "fnmsub", "smlal", "umlal", "sdot", "udot")),
     ("loads", ("ld", "vld", "flw", "fld", "lw", "lb", "lh", "c.ld", "c.lw", "c.fld", "pop")),
     ("stores", ("st", "vst", "fsw", "fsd", "sw", "sb", "sh", "sd", "c.sd", "c.sw", "c.fsd",
                 "push")),

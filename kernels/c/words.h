@@ -1,5 +1,8 @@
 /* Vectors of words, which are two int16 numbers or four bytes, and products of them that are added
- * up exactly in 32 bits: in one step, every word of a vector is multiplied with one of another. */
+ * up exactly in 32 bits: in one step, every word of a vector is multiplied with one of another.
+ *
+ * With four lanes, weights of two int16 numbers are not beside each other but the first ones of all
+ * lanes before the second ones, as NEON multiplies them. */
 #ifndef RUN_MODEL_KERNELS_WORDS_H_
 #define RUN_MODEL_KERNELS_WORDS_H_
 
@@ -44,8 +47,30 @@ KERNEL ivec multiply_pairs(ivec a, ivec b) {
 }
 #endif
 
-/* The same added to sums. */
-#if LANES == 16 && defined(__AVX512VNNI__)
+/* add_pairs(sums, a, b): the same added to sums. */
+#if LANES == 4
+typedef short four_shorts __attribute__((vector_size(8)));
+
+KERNEL ivec multiply_long(four_shorts a, four_shorts b) {
+#if defined(__clang__) && defined(__ARM_NEON)
+  typedef signed char eight_bytes __attribute__((vector_size(8)));
+  /* 34: the result's type, int32x4_t, in the numbering of arm_neon.h. */
+  return (ivec)__builtin_neon_vmull_v((eight_bytes)a, (eight_bytes)b, 34);
+#else
+  return __builtin_convertvector(a, ivec) * __builtin_convertvector(b, ivec);
+#endif
+}
+
+/* `a` is from load_pair(). */
+KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
+  typedef short eight_shorts __attribute__((vector_size(16)));
+  const eight_shorts w = (eight_shorts)b, x = (eight_shorts)a;
+  sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3),
+                        __builtin_shufflevector(x, x, 0, 0, 0, 0));
+  return sums + multiply_long(__builtin_shufflevector(w, w, 4, 5, 6, 7),
+                              __builtin_shufflevector(x, x, 1, 1, 1, 1));
+}
+#elif LANES == 16 && defined(__AVX512VNNI__)
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
 #if defined(__clang__)
   return __builtin_ia32_vpdpwssd512(sums, a, b);
@@ -55,6 +80,13 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
 }
 #else
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(a, b); }
+#endif
+
+/* A word for all lanes of add_pairs(), which takes it from the first one where NEON does. */
+#if LANES == 4 && defined(__aarch64__)
+KERNEL ivec load_pair(const void* from) { return (ivec){*(const word_in_memory*)from}; }
+#else
+KERNEL ivec load_pair(const void* from) { return splat_word(from); }
 #endif
 
 /* dot(sums, a, w): sums[i] + the four bytes of a[i] times the four signed bytes of w[i].

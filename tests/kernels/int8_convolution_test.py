@@ -129,7 +129,7 @@ def cases(isa: Isa, seed: int, few: bool = False):
         elif not isa.amx:
             for parameters in convolution.options(quantized, isa)[:1]:
                 yield quantized, convolution.make(quantized, isa, **parameters), tensors
-            if float_winograd.can_do(conv) and isa.multiplies_pairs:
+            if float_winograd.can_do(conv) and isa.widens_bytes:
                 layer = winograd.make(quantized, isa, int(rng.integers(1, 8)), *(
                     int(n) for n in rng.integers(1, 4, 4)))
                 yield quantized, layer, tensors

@@ -53,6 +53,12 @@ class Isa:
         return self.name in ("avx2", "avx512")
 
     @property
+    def widens_bytes(self) -> bool:
+        """Whether bytes are multiplied fastest as int16: where no instruction takes four at once,
+        but one two or, with vectors of four, one of each lane."""
+        return self.dot is None and self.name in ("avx2", "avx512", "neon64", "neon32")
+
+    @property
     def dot_offset(self) -> int:
         """What dot() takes from every byte that it multiplies with a weight (words.h: DOT_OFFSET):
         NEON multiplies signed by signed only."""

@@ -32,14 +32,9 @@ _X86_WORD_COST, _WORD_COST = 0.3, 1.0
 
 def largest_tile(isa: Isa) -> tuple[int, int]:
     """(pixels, vectors) of the register tile; see u8s8-conv.c.in for the budget."""
-    if isa.registers < 32 and not words_of_two(isa):
+    if isa.registers < 32 and not isa.widens_bytes:
         return (4, 2) if isa.lanes == 8 else (3, 2)
     return isa.tile
-
-
-def words_of_two(isa: Isa) -> bool:
-    """Whether what is multiplied at once are two numbers of int16, and not four bytes."""
-    return isa.multiplies_pairs and not isa.dot
 
 
 def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
@@ -74,7 +69,7 @@ def _best_tile(quantized: QuantizedConvolution, isa: Isa) -> tuple[int, int]:
         chunks = range(0, conv.output_channels, tile[1] * isa.lanes)
         words = sum(len(_words_of(conv, range(first, min(first + chunks.step,
                                                          conv.output_channels)),
-                                  2 if words_of_two(isa) else 4)) for first in chunks)
+                                  2 if isa.widens_bytes else 4)) for first in chunks)
         return words * (tile[1] + (_X86_WORD_COST if isa.lanes >= 8 else _WORD_COST))
     return min([(pixels, vectors), (pixels * vectors, 1)], key=cost)
 
@@ -108,7 +103,7 @@ def _plane(conv: Convolution, isa: Isa) -> tuple[int, int]:
     of the input, or of a copy, which holds only what 1x1 convolutions read."""
     height, width = conv.output_size
     as_it_is = conv.strides == (1, 1) and not any(conv.padding)
-    if conv.kernel == (1, 1) and not conv.planar and (as_it_is or words_of_two(isa)):
+    if conv.kernel == (1, 1) and not conv.planar and (as_it_is or isa.widens_bytes):
         return 1, height * width
     return height, width
 
@@ -151,7 +146,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         here = min(vectors, blocks - c * vectors)
         full = np.zeros((*need.weights.shape[:2], here * lanes, need.weights.shape[3]), np.int8)
         full[:, :, :need.weights.shape[2]] = need.weights
-        packed.append(full.reshape(-1))
+        packed.append(in_words(full, lanes))
 
     height, width = _plane(conv, isa)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
@@ -164,7 +159,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks,
         "PIECE_OFFSET": [p[1] for p in pieces] or [0], "PIECE_WORDS": [p[2] for p in pieces] or [0],
         "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
-    if words_of_two(isa):
+    if isa.widens_bytes:
         defines["WORDS_OF_TWO"] = 1
     if any(p[0] for p in pieces):
         defines["PIECE_SOURCE"] = [p[0] for p in pieces]
@@ -185,6 +180,13 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         variant=isa.variant_of_bytes(tile[0] * tile[1], vectors),
         note={"kernel": "int8_convolution", "tile": list(tile), "vectors": vectors,
               "multiply_adds": conv.multiply_adds})
+
+
+def in_words(weights: np.ndarray, lanes: int) -> np.ndarray:
+    """In one dimension, weights [...][output channel][number of a word] as c/words.h has them."""
+    if lanes == 4 and weights.shape[-1] == 2:
+        weights = weights.reshape(*weights.shape[:-2], -1, lanes, 2).swapaxes(-1, -2)
+    return np.ascontiguousarray(weights).reshape(-1)
 
 
 def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int) -> list[np.ndarray]:
@@ -213,7 +215,7 @@ class _Bytes:
         self.word_numbers = 4
         self.defines: dict[str, object] = {}
         copied = any(conv.padding)
-        if words_of_two(isa):
+        if isa.widens_bytes:
             copied, pixel, self.word_numbers = True, 2 * isa.lanes, 2
             if conv.kernel == (1, 1):
                 (height, width), strides, step = conv.output_size, (1, 1), strides
@@ -293,7 +295,7 @@ class _Picture:
         self.quantized = quantized
         conv = quantized.convolution
         padded_height, padded_width = padded_size(conv)
-        two = words_of_two(isa)
+        two = isa.widens_bytes
         self.word_numbers = 2 if two else 4
         self.pixel_numbers = conv.weight.shape[1] if two else 4
         pixel = self.pixel_numbers * (2 if two else 1)
@@ -330,7 +332,7 @@ class _Vector:
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized = quantized
         channels = quantized.convolution.input_channels
-        self.word_numbers = 2 if words_of_two(isa) else 4
+        self.word_numbers = 2 if isa.widens_bytes else 4
         self.bytes = self.shared_bytes = -(-channels // 4) * 4 * (4 // self.word_numbers)
         self.phases = (Phase("int8_vector", 1),)
         self.constants: tuple[np.ndarray, ...] = ()

@@ -9,7 +9,7 @@ import numpy as np
 
 from run_model_tools.kernels import winograd
 from run_model_tools.kernels.convolution import blocks_of, places_of
-from run_model_tools.kernels.int8.convolution import per_channel
+from run_model_tools.kernels.int8.convolution import in_words, per_channel
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
@@ -24,9 +24,9 @@ _MOST_SUM = 2**25
 def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, int]]:
     """Parameter sets worth trying, best guess first, as winograd.options() has them for float32;
     none where instructions multiply four bytes at a time, which the definition takes less time
-    with, or none multiply pairs of int16."""
+    with."""
     conv = quantized.convolution
-    if isa.dot or not isa.name.startswith("avx") or not winograd.can_do(conv):
+    if not isa.widens_bytes or not winograd.can_do(conv):
         return []
     places = places_of(conv)
     if len(set(places)) != len(places) or _largest_sum(quantized) >= _MOST_SUM:
@@ -86,4 +86,4 @@ def _packed(quantized: QuantizedConvolution, lanes: int, vectors: int) -> np.nda
                                  in places_of(conv)]] = quantized.weight.reshape(
                                      conv.output_channels, -1, 9)
     full = full.reshape(parts, vectors, lanes, len(order) * lanes // 2, 2, 9)
-    return np.ascontiguousarray(full.transpose(0, 3, 1, 5, 2, 4)).reshape(-1)
+    return in_words(full.transpose(0, 3, 1, 5, 2, 4), lanes)
