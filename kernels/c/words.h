@@ -51,6 +51,11 @@ KERNEL ivec multiply_pairs(ivec a, ivec b) {
 #if LANES == 4
 typedef short four_shorts __attribute__((vector_size(8)));
 
+KERNEL four_shorts load_shorts(const short* from) {
+  typedef short in_memory __attribute__((vector_size(8), aligned(2), may_alias));
+  return *(const in_memory*)from;
+}
+
 KERNEL ivec multiply_long(four_shorts a, four_shorts b) {
 #if defined(__clang__) && defined(__ARM_NEON)
   typedef signed char eight_bytes __attribute__((vector_size(8)));

@@ -7,15 +7,39 @@ import math
 import int8_reference
 import numpy as np
 import pytest
-from int8_convolution_test import quantized_of, tensors_of
-from layer_runner import AARCH64_DOT, NATIVE, SANITIZED, WIDEST, WIDEST_FIRST, Toolchain, run_layers
+from int8_convolution_test import (
+    NEEDS_AVX512,
+    NO_VNNI,
+    WIDE_NO_VNNI,
+    quantized_of,
+    tensors_of,
+)
+from layer_runner import (
+    AARCH64,
+    AARCH64_DOT,
+    ARMHF,
+    NATIVE,
+    SANITIZED,
+    WIDEST,
+    WIDEST_FIRST,
+    Toolchain,
+    run_layers,
+)
 from reference import unblocked
 
 from run_model_tools.kernels.convolution import Convolution, Lanes
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import depthwise as int8_depthwise
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
-from run_model_tools.kernels.isa import NEON64_DOT, Isa
+from run_model_tools.kernels.isa import (
+    AVX2,
+    AVX512,
+    AVX512_VNNI,
+    NEON32,
+    NEON64,
+    NEON64_DOT,
+    Isa,
+)
 
 SHAPES = [dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(14, 19)),
           dict(taps=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1), size=(15, 16)),
@@ -79,6 +103,17 @@ def test_touches_no_memory_but_its_own(tmp_path):
     check(WIDEST, tmp_path, SANITIZED, few=True)
 
 
+@pytest.mark.parametrize("isa, toolchain", [
+    pytest.param(AVX512, WIDE_NO_VNNI, id="avx512", marks=NEEDS_AVX512),
+    pytest.param(AVX512_VNNI, WIDE_NO_VNNI, id="words-of-four", marks=NEEDS_AVX512),
+    pytest.param(AVX2, NO_VNNI, id="avx2")])
+def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
+    check(isa, tmp_path, toolchain)
+
+
 @pytest.mark.slow
-def test_aarch64_computes_the_same(tmp_path):
-    check(NEON64_DOT, tmp_path, AARCH64_DOT, few=True)
+@pytest.mark.parametrize("isa, toolchain", [
+    (NEON64_DOT, AARCH64_DOT), (NEON64, AARCH64), (NEON32, ARMHF)],
+    ids=["aarch64-dot", "aarch64", "armhf"])
+def test_other_machines_compute_the_same(isa, toolchain, tmp_path):
+    check(isa, tmp_path, toolchain, few=True)

@@ -22,16 +22,28 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
         return []
     if math.prod(conv.kernel) > 49:
         return []
-    group = _word_group(conv)[0]
+    group = _word_group(conv, isa)[0]
     columns = -(-min(_STORED_TOGETHER, conv.output_size[1]) // group) * group
     sums = 16 if isa.registers >= 32 else 8
     return [{"rows": max(1, min(sums // columns, conv.output_size[0])), "columns": columns}]
 
 
-def _word_group(conv: Convolution) -> tuple[int, int]:
+def _by_taps(isa: Isa) -> bool:
+    """Whether taps are multiplied one by one, and not words of four columns."""
+    return isa.widens_bytes and isa.lanes == 4
+
+
+def _reach(conv: Convolution) -> int:
+    """Columns from an output's first tap to its last one."""
+    return (conv.kernel[1] - 1) * conv.dilation[1] + 1
+
+
+def _word_group(conv: Convolution, isa: Isa) -> tuple[int, int]:
     """(outputs, words): how many neighbouring outputs of a row find all their taps in so many
-    words of four columns."""
-    reach = (conv.kernel[1] - 1) * conv.dilation[1] + 1
+    words of four columns; (1, 0) where there are no words."""
+    if _by_taps(isa):
+        return 1, 0
+    reach = _reach(conv)
     words = -(-reach // 4)
     return (4 * words - reach) // conv.strides[1] + 1, words
 
@@ -43,15 +55,22 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
     blocks = len(conv.input_lanes)
     places = quantized.output_lanes
     height, width = conv.kernel
-    group, words = _word_group(conv)
-    packed = np.zeros((blocks * lanes, height, group, words * 4), np.int8)
-    for output in range(group):
-        for tap in range(width):
-            packed[places, :, output, output * conv.strides[1] + tap * conv.dilation[1]] = (
-                quantized.weight[:, 0, :, tap])
-    packed = packed.reshape(blocks, lanes, height, group, words, 4).transpose(0, 2, 3, 4, 1, 5)
+    group, words = _word_group(conv, isa)
+    if words:
+        packed = np.zeros((blocks * lanes, height, group, words * 4), np.int8)
+        for output in range(group):
+            for tap in range(width):
+                packed[places, :, output, output * conv.strides[1] + tap * conv.dilation[1]] = (
+                    quantized.weight[:, 0, :, tap])
+        packed = packed.reshape(blocks, lanes, height, group, words, 4).transpose(0, 2, 3, 4, 1, 5)
+        if isa.widens_bytes:
+            packed = packed.reshape(*packed.shape[:-1], 2, 2).transpose(0, 1, 2, 3, 6, 4, 5)
+    else:
+        packed = np.zeros((blocks * lanes, height, width), np.int8)
+        packed[places] = quantized.weight[:, 0]
+        packed = packed.reshape(blocks, lanes, height, width).transpose(0, 2, 3, 1)
     input_rows = (rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1
-    copied = (columns - group) * conv.strides[1] + 4 * words
+    copied = (columns - group) * conv.strides[1] + (4 * words or _reach(conv))
     narrow = conv.output_size[1] <= 2 * columns
     if narrow:
         copied += max(0, conv.output_size[1] - columns) * conv.strides[1]
@@ -77,12 +96,14 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": out_height, "OUT_WIDTH": out_width,
         "ROWS": rows, "COLUMNS": columns, "GROUP": group, "WORDS": words,
-        "TASK_STEPS": task_steps} | ({"NARROW": 1} if narrow else {})
+        "TASK_STEPS": task_steps} | ({"NARROW": 1} if narrow else {}) | (
+            {"WIDE_WEIGHTS": 1} if isa.widens_bytes else {})
     return Layer(
         kind="depthwise_int8", template="u8s8-dwconv.c.in", defines=defines,
         phases=(Phase("int8_depthwise", blocks * -(-steps // task_steps)),),
         inputs=quantized.layer_inputs(lanes),
-        constants=(np.ascontiguousarray(packed).reshape(-1), *per_channel),
+        constants=(packed.reshape(-1).astype(np.int16 if isa.widens_bytes else np.int8),
+                   *per_channel),
         output_shape=(1, blocks, out_height, out_width, lanes), output_dtype=quantized.output_dtype,
         scratch_bytes=(conv.input_size[1] + input_rows * copied) * lanes,
         variant=isa.variant_of_bytes(rows, columns),
