@@ -54,9 +54,9 @@ class Isa:
 
     @property
     def widens_bytes(self) -> bool:
-        """Whether bytes are multiplied fastest as int16: where no instruction takes four at once,
-        but one two or, with vectors of four, one of each lane."""
-        return self.dot is None and self.name in ("avx2", "avx512", "neon64", "neon32")
+        """Whether bytes are best multiplied as int16: where no instruction takes four at once."""
+        widening = ("avx2", "avx512", "neon64", "neon32", "generic")
+        return self.dot is None and self.name in widening
 
     @property
     def dot_offset(self) -> int:
