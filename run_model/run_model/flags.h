@@ -11,7 +11,7 @@ namespace run_model {
 // What the command line has set, under gflags' names; the table of the manual has the defaults.
 struct RunFlags {
   bool normalize = false, rgb = false, bgr = false;
-  std::string mean, std, mean_order, resizer, fit, layout, jpeg_decoder;
+  std::string mean, std, mean_order, resizer, fit, size, layout, jpeg_decoder;
   std::int32_t resize = 0, crop = 0;
 
   std::string task, draw, save_mask, save_map, map_format, coco, compare_with, given_outputs,

@@ -112,6 +112,9 @@ PictureRunner::PictureRunner(const Settings& settings)
   }
   choice_ = choose_preprocessing(settings.preprocessing, metadata_of(loaded_.package),
                                  executor.inputs()[input_]);
+  if (choice_.shape != executor.inputs()[input_].shape) {
+    executor.set_input(input_, Tensor::empty(choice_.shape, executor.inputs()[input_].dtype));
+  }
   fill_other_inputs(executor, input_, settings);
   if (!settings.given_outputs.empty()) {
     given_ = read_npz(settings.given_outputs);

@@ -77,16 +77,34 @@ Layout choose_layout(const PreprocessingFlags& flags, const Metadata* metadata,
   return first ? Layout::kNchw : Layout::kNhwc;
 }
 
-// Sides that are left open are 1 until somebody sets them, and no picture should be made so small.
-void check_sides(const TensorInfo& input, std::string_view axes) {
-  for (std::size_t i = 0; i < input.symbols.size(); ++i) {
-    if (input.symbols[i].empty() || (axes[i] != 'H' && axes[i] != 'W')) continue;
-    throw Error(ErrorKind::kMismatch,
-                "the model leaves the sides of its pictures open: its input " +
-                    in_quotes(input.name) + " has any " + (axes[i] == 'H' ? "height" : "width"),
-                "give pictures of the size you want with --inputs, or compile the model for one "
-                "size, without --dynamic");
+// The input's shape with the sides that the model leaves open as --size has them: they are 1 until
+// somebody sets them, and no picture should be made so small.
+std::vector<std::int64_t> with_sides(const PreprocessingFlags& flags, const TensorInfo& input,
+                                     std::string_view axes) {
+  std::vector<std::int64_t> shape = input.shape;
+  for (std::size_t i = 0; i < std::min(shape.size(), axes.size()); ++i) {
+    const bool tall = axes[i] == 'H';
+    if (!tall && axes[i] != 'W') continue;
+    const char* const side = tall ? "height" : "width";
+    const bool open = i < input.symbols.size() && !input.symbols[i].empty();
+    if (open && !flags.size) {
+      throw Error(ErrorKind::kMismatch,
+                  "the model leaves the sides of its pictures open: its input " +
+                      in_quotes(input.name) + " has any " + side,
+                  "say with --size, as in --size 640x480, how large it is to see them");
+    }
+    if (!flags.size) continue;
+    const int asked = (*flags.size)[tall ? 1 : 0];
+    if (!open && asked != shape[i]) {
+      throw Error(ErrorKind::kMismatch,
+                  "--size has a " + std::string(side) + " of " + std::to_string(asked) +
+                      ", and the model's input " + in_quotes(input.name) + " one of " +
+                      std::to_string(shape[i]),
+                  "leave --size out, or compile the model with --dynamic");
+    }
+    shape[i] = asked;
   }
+  return shape;
 }
 
 ColorOrder choose_color_order(const PreprocessingFlags& flags, const Preprocessing* base,
@@ -165,7 +183,7 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
     return;
   }
   const bool base_crops = base != nullptr && base->fit == Fit::kCrop;
-  chosen.crop = flags.crop.value_or(base_crops ? base->crop : 0);
+  chosen.crop = flags.crop.value_or(base_crops && !flags.size ? base->crop : 0);
   if (chosen.crop != 0 && (chosen.crop != size.width || chosen.crop != size.height)) {
     throw Error(ErrorKind::kMismatch,
                 "a crop of " + std::to_string(chosen.crop) +
@@ -173,9 +191,16 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
                     std::to_string(size.height),
                 "leave --crop out, or correct the metadata");
   }
-  const int usual = usual_resize(std::max(size.width, size.height));
-  chosen.resize = flags.resize.value_or(base_crops ? base->resize : usual);
-  if (chosen.resize < std::max(size.width, size.height)) {
+  const int longer = std::max(size.width, size.height);
+  int usual = usual_resize(longer);
+  if (base_crops) {
+    // Of a crop of another size, in proportion.
+    const bool other = flags.size && base->crop > 0;
+    usual =
+        other ? static_cast<int>(std::int64_t{base->resize} * longer / base->crop) : base->resize;
+  }
+  chosen.resize = flags.resize.value_or(usual);
+  if (chosen.resize < longer) {
     throw Error(ErrorKind::kUsage,
                 "a short side of " + std::to_string(chosen.resize) +
                     " is less than the model's input of " + std::to_string(size.width) + "x" +
@@ -192,11 +217,12 @@ PreprocessingChoice choose_preprocessing(const PreprocessingFlags& flags, const 
       metadata != nullptr && metadata->preprocessing ? &*metadata->preprocessing : nullptr;
   PreprocessingChoice choice;
   choice.layout = choose_layout(flags, metadata, input);
+  choice.shape = with_sides(flags, input, layout_name(choice.layout));
   const std::size_t channel_axis = layout_name(choice.layout).find('C');
-  const bool gray = channel_axis < input.shape.size() && input.shape[channel_axis] == 1;
+  const bool gray = channel_axis < choice.shape.size() && choice.shape[channel_axis] == 1;
   const std::int64_t channels = gray ? 1 : 3;
-  const InputSize size = picture_input_size(input.shape, choice.layout, static_cast<int>(channels));
-  check_sides(input, layout_name(choice.layout));
+  const InputSize size =
+      picture_input_size(choice.shape, choice.layout, static_cast<int>(channels));
   choice.preprocessing.color_order = choose_color_order(flags, base, channels);
   choose_scale(flags, base, choice.preprocessing);
   choose_mean_and_std(flags, choice.preprocessing);

@@ -1,8 +1,10 @@
 #include "run_model/run_model/settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 #include <string_view>
+#include <system_error>
 
 #include <run_model/error.h>
 #include <run_model/geometry.h>
@@ -29,6 +31,25 @@ std::optional<int> positive_flag(const char* name, int value) {
   return value;
 }
 
+// WxH.
+std::array<int, 2> parse_sides(const std::string& text) {
+  std::array<int, 2> size{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    const auto read = std::from_chars(at, end, size[i]);
+    const bool last = i + 1 == size.size();
+    if (read.ec != std::errc() || size[i] < 1 || size[i] > kMaxImageSide ||
+        (last ? read.ptr != end : read.ptr == end || *read.ptr != 'x')) {
+      refuse("--size is " + in_quotes(text) + ", expected width and height, 1 to " +
+                 std::to_string(kMaxImageSide),
+             "as in --size 640x480");
+    }
+    at = last ? end : read.ptr + 1;
+  }
+  return size;
+}
+
 PreprocessingFlags read_preprocessing_flags() {
   PreprocessingFlags flags;
   if (flag_is_set("normalize")) flags.normalize = run_flags.normalize;
@@ -46,6 +67,7 @@ PreprocessingFlags read_preprocessing_flags() {
   if (!flags.fit.empty()) parse_fit(flags.fit);
   flags.resize = positive_flag("resize", run_flags.resize);
   flags.crop = positive_flag("crop", run_flags.crop);
+  if (flag_is_set("size")) flags.size = parse_sides(run_flags.size);
   flags.layout = run_flags.layout;
   if (!flags.layout.empty()) parse_layout(flags.layout);
   return flags;
@@ -217,7 +239,7 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
                 "compare_with", "given_outputs", "region", "detector"},
                "without a picture");
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
-                "fit", "resize", "crop", "layout", "topk", "dump_input"},
+                "fit", "resize", "crop", "size", "layout", "topk", "dump_input"},
                flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
                                      : "without a picture");
 }
@@ -235,10 +257,11 @@ void refuse_model_flags(const std::string& where) {
                 "mean_order",    "resizer",
                 "jpeg_decoder",  "fit",
                 "resize",        "crop",
-                "layout",        "topk",
-                "dump_input",    "fill_mode",
-                "seed",          "save_inputs",
-                "plan_memory",   "device"},
+                "size",          "layout",
+                "topk",          "dump_input",
+                "fill_mode",     "seed",
+                "save_inputs",   "plan_memory",
+                "device"},
                where);
   refuse_flags(
       {"sweep", "print_memory", "repeat", "number", "instances", "warmup", "warmup_seconds",

@@ -40,7 +40,8 @@ struct PreprocessingFlags {
   std::string fit;
   std::optional<int> resize;
   std::optional<int> crop;
-  std::string layout;  // as layout_name() has it, or empty
+  std::optional<std::array<int, 2>> size;  // --size: width and height
+  std::string layout;                      // as layout_name() has it, or empty
   JpegDecoder jpeg_decoder = JpegDecoder::kLibjpegTurbo;
 };
 

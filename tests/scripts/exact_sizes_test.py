@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from PIL import Image
 
 from run_model_tools.compiling.exact_sizes import function_name, parse_exact
 from run_model_tools.errors import ToolError
@@ -91,6 +92,36 @@ def test_batches_of_samples_that_are_computed_apart(tmp_path, command):
         assert functions == used
         np.testing.assert_allclose(have[0], run_onnxruntime(tmp_path / "net.onnx", {"x": x})[0],
                                    rtol=1e-4, atol=1e-5)
+
+
+@needs_program
+def test_pictures_are_seen_at_the_size_that_is_asked_for(tmp_path, command):
+    save_network(tmp_path / "net.onnx", """(float[1,3,height,width] x) => (float[1,4] y) {
+        a = Conv<strides=[2,2]>(x, w)
+        b = Relu(a)
+        c = ReduceMean<keepdims=0>(b, axes)
+        y = Identity(c)
+    }""", weights(1, w=(4, 3, 3, 3)) | {"axes": np.array([2, 3])}, 18)
+    compiled(command, tmp_path, "--preprocessing", "imagenet", "--shape", "x:1,3,32,32")
+    (tmp_path / "labels.txt").write_text("a\nb\nc\nd\n")
+    pixels = np.random.default_rng(1).integers(0, 256, (40, 50, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "picture.png")
+
+    def seen(*flags):
+        return subprocess.run(
+            [PROGRAM, "net", "out", "picture.png", "labels.txt", "--dump-input", "x.npy",
+             "--outputs", "y.npz", *flags], cwd=tmp_path, capture_output=True, text=True,
+            check=False)
+    refused = seen()
+    assert refused.returncode == 6 and "say with --size" in refused.stderr
+    for size, shape in (("24x32", (1, 3, 32, 24)), ("48x48", (1, 3, 48, 48))):
+        done = seen("--size", size)
+        assert done.returncode == 0, done.stderr
+        x = np.load(tmp_path / "x.npy")
+        assert x.shape == shape
+        wanted, = run_onnxruntime(tmp_path / "net.onnx", {"x": x})
+        with np.load(tmp_path / "y.npz") as file:
+            np.testing.assert_allclose(file[file.files[0]], wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("flags, said", [

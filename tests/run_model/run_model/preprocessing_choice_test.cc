@@ -157,7 +157,7 @@ TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {
   EXPECT_TRUE(throws_error([&] { layout({2, 3, 224, 224}); }, ErrorKind::kMismatch, "[2, 3, 224"));
 }
 
-TEST(PreprocessingChoiceTest, OpenSidesAreNoSize) {
+TEST(PreprocessingChoiceTest, OpenSidesAreWhatIsAskedFor) {
   TensorInfo input = input_of({1, 3, 224, 1});
   input.symbols = {"batch", "", "", ""};
   PreprocessingFlags flags = normalized(true);
@@ -167,6 +167,16 @@ TEST(PreprocessingChoiceTest, OpenSidesAreNoSize) {
   input.symbols.back() = "width";
   EXPECT_TRUE(throws_error([&] { choose(flags, nullptr, input); }, ErrorKind::kMismatch,
                            "'data' has any width"));
+  flags.size = {320, 224};
+  EXPECT_TRUE(has_elements(choose_preprocessing(flags, nullptr, input).shape, {1, 3, 224, 320}));
+  const Metadata metadata = caffe_metadata();  // a short side of 250 and a crop of 224
+  input.symbols = {"batch", "", "height", "width"};
+  EXPECT_EQ(choose({.size = {{448, 336}}}, &metadata, input).resize, 500);
+  EXPECT_EQ(choose({.size = {{448, 336}}}, &metadata, input).crop, 0);
+  input.symbols = {"batch", "", "", "width"};
+  flags.size = {320, 240};
+  EXPECT_TRUE(throws_error([&] { choose(flags, nullptr, input); }, ErrorKind::kMismatch,
+                           "a height of 240, and the model's input 'data' one of 224"));
 }
 
 TEST(PreprocessingChoiceTest, OneChannelIsGrey) {

@@ -71,6 +71,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
                                                "300",
                                                "--crop",
                                                "227",
+                                               "--size=640x480",
                                                "--layout",
                                                "NHWC",
                                                "--topk",
@@ -99,6 +100,8 @@ TEST(SettingsTest, ReadsEveryFlag) {
   EXPECT_EQ(flags.fit, "crop");
   EXPECT_EQ(flags.resize, 300);
   EXPECT_EQ(flags.crop, 227);
+  ASSERT_TRUE(flags.size.has_value());
+  EXPECT_TRUE(has_elements(*flags.size, {640, 480}));
   EXPECT_EQ(flags.layout, "NHWC");
   EXPECT_EQ(settings.topk, 3);
   EXPECT_EQ(settings.threading.threads, 2);
@@ -144,6 +147,9 @@ TEST(SettingsTest, RefusesWhatMakesNoSense) {
       {picture_with({"--layout=CHWN"}), "CHWN"},
       {picture_with({"--resize=0"}), "--resize is 0"},
       {picture_with({"--crop=100000"}), "--crop is 100000"},
+      {picture_with({"--size=640"}), "--size is '640'"},
+      {picture_with({"--size=640x480x3"}), "--size is '640x480x3'"},
+      {picture_with({"--size=640x0"}), "expected width and height, 1 to"},
       {picture_with({"--topk=0"}), "--topk is 0"},
       {picture_with({"--threads=-1"}), "--threads is -1"},
       {picture_with({"--target="}), "--target is given an empty value"},
