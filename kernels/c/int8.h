@@ -39,7 +39,7 @@ KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_m
 typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
 
 KERNEL void store_lane_shorts(short* to, lane_shorts value) {
-  typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+  typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
   *(in_memory*)to = value;
 }
 

@@ -8,10 +8,13 @@
 
 #include "vector.h"
 
-typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+/* Machines that load nothing across its alignment put together what is said to have none. */
+typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int word_in_memory __attribute__((aligned(1), may_alias));
 
 KERNEL ivec load_words(const void* from) { return *(const ivec_in_memory*)from; }
+
+KERNEL void store_words(void* to, ivec value) { *(ivec_in_memory*)to = value; }
 
 KERNEL ivec splat_word(const void* from) { return *(const word_in_memory*)from - (ivec){0}; }
 
@@ -90,6 +93,13 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(
 /* A word for all lanes of add_pairs(), which takes it from the first one where NEON does. */
 #if LANES == 4 && defined(__aarch64__)
 KERNEL ivec load_pair(const void* from) { return (ivec){*(const word_in_memory*)from}; }
+#elif LANES == 4 && !defined(__ARM_NEON)
+KERNEL ivec load_pair(const void* from) {
+  typedef short eight_shorts __attribute__((vector_size(16)));
+  typedef short in_memory __attribute__((may_alias));
+  const in_memory* pair = (const in_memory*)from;
+  return (ivec)(eight_shorts){pair[0], pair[1]};
+}
 #else
 KERNEL ivec load_pair(const void* from) { return splat_word(from); }
 #endif
