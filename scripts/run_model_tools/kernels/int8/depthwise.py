@@ -28,11 +28,6 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
     return [{"rows": max(1, min(sums // columns, conv.output_size[0])), "columns": columns}]
 
 
-def _by_taps(isa: Isa) -> bool:
-    """Whether taps are multiplied one by one, and not words of four columns."""
-    return isa.widens_bytes and isa.lanes == 4
-
-
 def _reach(conv: Convolution) -> int:
     """Columns from an output's first tap to its last one."""
     return (conv.kernel[1] - 1) * conv.dilation[1] + 1
@@ -40,8 +35,8 @@ def _reach(conv: Convolution) -> int:
 
 def _word_group(conv: Convolution, isa: Isa) -> tuple[int, int]:
     """(outputs, words): how many neighbouring outputs of a row find all their taps in so many
-    words of four columns; (1, 0) where there are no words."""
-    if _by_taps(isa):
+    words of four columns; (1, 0) where taps are multiplied one by one."""
+    if isa.widens_bytes and isa.lanes == 4:
         return 1, 0
     reach = _reach(conv)
     words = -(-reach // 4)
