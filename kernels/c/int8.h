@@ -35,14 +35,6 @@ KERNEL lane_bytes load_bytes(const unsigned char* from) {
 
 KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_memory*)to = value; }
 
-/* The same as int16. */
-typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
-
-KERNEL void store_lane_shorts(short* to, lane_shorts value) {
-  typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  *(in_memory*)to = value;
-}
-
 KERNEL lane_shorts shorts_of_bytes(lane_bytes value) {
   return __builtin_convertvector(value, lane_shorts);
 }

@@ -12,6 +12,17 @@
 typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int word_in_memory __attribute__((aligned(1), may_alias));
 
+/* The int16 numbers of a vector of words, and one of each lane. */
+typedef short shorts __attribute__((vector_size(4 * LANES)));
+typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
+typedef short lane_shorts_in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+
+KERNEL lane_shorts load_lane_shorts(const short* from) {
+  return *(const lane_shorts_in_memory*)from;
+}
+
+KERNEL void store_lane_shorts(short* to, lane_shorts value) { *(lane_shorts_in_memory*)to = value; }
+
 KERNEL ivec load_words(const void* from) { return *(const ivec_in_memory*)from; }
 
 KERNEL void store_words(void* to, ivec value) { *(ivec_in_memory*)to = value; }
@@ -24,13 +35,11 @@ KERNEL vec floats(ivec value) { return __builtin_convertvector(value, vec); }
 KERNEL ivec load_byte_pairs(const signed char* from) {
   typedef signed char pairs __attribute__((vector_size(2 * LANES)));
   typedef signed char in_memory __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-  typedef short wide __attribute__((vector_size(4 * LANES)));
-  return (ivec) __builtin_convertvector((pairs) * (const in_memory*)from, wide);
+  return (ivec) __builtin_convertvector((pairs) * (const in_memory*)from, shorts);
 }
 
 /* multiply_pairs(a, b): of each word, the sum of the products of both its int16 numbers. */
 #if (LANES == 8 && defined(__AVX2__)) || (LANES == 16 && defined(__AVX512BW__))
-typedef short shorts __attribute__((vector_size(4 * LANES)));
 #define MULTIPLIES_PAIRS 1
 KERNEL ivec multiply_pairs(ivec a, ivec b) {
 #if LANES == 16
@@ -52,14 +61,7 @@ KERNEL ivec multiply_pairs(ivec a, ivec b) {
 
 /* add_pairs(sums, a, b): the same added to sums. */
 #if LANES == 4
-typedef short four_shorts __attribute__((vector_size(8)));
-
-KERNEL four_shorts load_shorts(const short* from) {
-  typedef short in_memory __attribute__((vector_size(8), aligned(2), may_alias));
-  return *(const in_memory*)from;
-}
-
-KERNEL ivec multiply_long(four_shorts a, four_shorts b) {
+KERNEL ivec multiply_long(lane_shorts a, lane_shorts b) {
 #if defined(__clang__) && defined(__ARM_NEON)
   typedef signed char eight_bytes __attribute__((vector_size(8)));
   /* 34: the result's type, int32x4_t, in the numbering of arm_neon.h. */
@@ -71,8 +73,7 @@ KERNEL ivec multiply_long(four_shorts a, four_shorts b) {
 
 /* `a` is from load_pair(). */
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
-  typedef short eight_shorts __attribute__((vector_size(16)));
-  const eight_shorts w = (eight_shorts)b, x = (eight_shorts)a;
+  const shorts w = (shorts)b, x = (shorts)a;
   sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3),
                         __builtin_shufflevector(x, x, 0, 0, 0, 0));
   return sums + multiply_long(__builtin_shufflevector(w, w, 4, 5, 6, 7),
@@ -95,10 +96,9 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(
 KERNEL ivec load_pair(const void* from) { return (ivec){*(const word_in_memory*)from}; }
 #elif LANES == 4 && !defined(__ARM_NEON)
 KERNEL ivec load_pair(const void* from) {
-  typedef short eight_shorts __attribute__((vector_size(16)));
   typedef short in_memory __attribute__((may_alias));
   const in_memory* pair = (const in_memory*)from;
-  return (ivec)(eight_shorts){pair[0], pair[1]};
+  return (ivec)(shorts){pair[0], pair[1]};
 }
 #else
 KERNEL ivec load_pair(const void* from) { return splat_word(from); }
@@ -168,9 +168,7 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
 
 /* LANES whole numbers of float32 within int16's range, as such. */
 KERNEL void store_shorts(short* to, vec whole) {
-  typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
-  typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  *(in_memory*)to = __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_shorts);
+  store_lane_shorts(to, __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_shorts));
 }
 
 /* What dot() multiplies with weights: bytes that DOT_OFFSET has been taken from. */

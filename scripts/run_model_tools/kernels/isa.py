@@ -59,6 +59,11 @@ class Isa:
         return self.dot is None and self.name in widening
 
     @property
+    def word_numbers(self) -> int:
+        """How many numbers a word of c/words.h has in layers of bytes."""
+        return 2 if self.widens_bytes else 4
+
+    @property
     def dot_offset(self) -> int:
         """What dot() takes from every byte that it multiplies with a weight (words.h: DOT_OFFSET):
         NEON multiplies signed by signed only."""

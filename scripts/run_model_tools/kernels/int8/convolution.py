@@ -69,7 +69,7 @@ def _best_tile(quantized: QuantizedConvolution, isa: Isa) -> tuple[int, int]:
         chunks = range(0, conv.output_channels, tile[1] * isa.lanes)
         words = sum(len(_words_of(conv, range(first, min(first + chunks.step,
                                                          conv.output_channels)),
-                                  2 if isa.widens_bytes else 4)) for first in chunks)
+                                  isa.word_numbers)) for first in chunks)
         return words * (tile[1] + (_X86_WORD_COST if isa.lanes >= 8 else _WORD_COST))
     return min([(pixels, vectors), (pixels * vectors, 1)], key=cost)
 
@@ -212,11 +212,11 @@ class _Bytes:
         (height, width), strides, step = padded_size(conv), conv.strides, (1, 1)
         used = blocks_of(conv)
         pixel = isa.lanes
-        self.word_numbers = 4
+        self.word_numbers = isa.word_numbers
         self.defines: dict[str, object] = {}
         copied = any(conv.padding)
         if isa.widens_bytes:
-            copied, pixel, self.word_numbers = True, 2 * isa.lanes, 2
+            copied, pixel = True, 2 * isa.lanes
             if conv.kernel == (1, 1):
                 (height, width), strides, step = conv.output_size, (1, 1), strides
         plane = height * width * pixel
@@ -296,7 +296,7 @@ class _Picture:
         conv = quantized.convolution
         padded_height, padded_width = padded_size(conv)
         two = isa.widens_bytes
-        self.word_numbers = 2 if two else 4
+        self.word_numbers = isa.word_numbers
         self.pixel_numbers = conv.weight.shape[1] if two else 4
         pixel = self.pixel_numbers * (2 if two else 1)
         row = padded_width * pixel
@@ -332,7 +332,7 @@ class _Vector:
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized = quantized
         channels = quantized.convolution.input_channels
-        self.word_numbers = 2 if isa.widens_bytes else 4
+        self.word_numbers = isa.word_numbers
         self.bytes = self.shared_bytes = -(-channels // 4) * 4 * (4 // self.word_numbers)
         self.phases = (Phase("int8_vector", 1),)
         self.constants: tuple[np.ndarray, ...] = ()
