@@ -23,9 +23,9 @@ BEST = CHOSEN + """column = GatherND(flat, t) count = Concat<axis = 0>(five, n)
     k = ReduceMin<keepdims = 1>(count) best, order = TopK(column, k) """
 
 
-def model(nodes, outputs, opset=17):
+def model(nodes, outputs, opset=17, rows=ROWS):
     made = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[{ROWS}, 4] x) => (float[1] none) '
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[{rows}, 4] x) => (float[1] none) '
         f"{{ {CONSTANTS} {nodes} }}")
     del made.graph.output[:]
     # Which type each has, ONNX infers.
@@ -40,9 +40,10 @@ def same(made):
     """That both give the same, for some, all and none of the rows; gives the repaired model."""
     ours = repair(made, {}, counts=True)
     counted = counted_outputs(ours)
+    shape = [d.dim_value for d in made.graph.input[0].type.tensor_type.shape.dim]
     for seed in range(8):
-        x = noise(ROWS, 4) if not seed else np.random.default_rng(seed).standard_normal(
-            (ROWS, 4)).astype(np.float32)
+        x = noise(*shape) if not seed else np.random.default_rng(seed).standard_normal(
+            shape).astype(np.float32)
         x = [x, np.abs(x), -np.abs(x)][min(seed, 2)] if seed < 3 else x
         have = with_rows_counted(run(ours, {"x": x}), counted)
         for name, want, one in zip(made.graph.output, run(made, {"x": x}), have, strict=True):
@@ -88,6 +89,27 @@ def test_outputs_of_as_many_rows_share_their_count():
     ours = same(model(BEST + "rows = Gather(c, order)", ["best", "rows", "c", "k"]))
     assert counted_outputs(ours) == [4, 0, 4, 0, 5, 0, -1, 0]
     assert [v.name for v in ours.graph.output][4:] == ["rows of best", "rows of c"]
+
+
+OF_CLASS = """scores{c} = Gather<axis = 1>(x, class{c}) keep{c} = Greater(scores{c}, least)
+    z{c} = NonZero(keep{c}) t{c} = Transpose<perm = [1, 0]>(z{c})
+    column{c} = GatherND(scores{c}, t{c}) c{c} = GatherND(x, t{c}) s{c} = Shape(column{c})
+    count{c} = Concat<axis = 0>(three, s{c}) k{c} = ReduceMin<keepdims = 1>(count{c})
+    best{c}, order{c} = TopK(column{c}, k{c}) rows{c} = Gather(c{c}, order{c})
+    each{c} = Shape(best{c}) label{c} = ConstantOfShape<value = int64[1] {{{c}}}>(each{c}) """
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2, 3], [3, 1, 0, 2, 1], [2, 0, 1]])
+def test_what_is_chosen_class_by_class_is_chosen_at_once(classes):
+    """As torchvision's SSD is exported, with a branch for each of 90 classes."""
+    nodes = "three = Constant<value_ints = [3]>() least = Constant<value_float = 0.0>() "
+    nodes += "".join(
+        f"class{c} = Constant<value_int = {c}>() " + OF_CLASS.format(c=c) for c in set(classes))
+    nodes += "".join(f"{joined} = Concat<axis = 0>({', '.join(f'{one}{c}' for c in classes)}) "
+                     for joined, one in (("b", "best"), ("r", "rows"), ("l", "label")))
+    ours = same(model(nodes, "brl", rows=400))
+    assert sum(node.op_type == "TopK" for node in ours.graph.node) == (
+        1 if len(classes) > 3 else 3)
 
 
 IF_EMPTY = BEST + """rows = Gather(c, order) shape = Shape(rows)

@@ -74,6 +74,8 @@ class Walk:
         """Values that tell how many rows are chosen, and why nothing may have their shape."""
         self.joined: dict[tuple[str, ...], Value] = {}
         """Masks of several tensors' rows behind each other, by the names of theirs."""
+        self.rolled: dict[tuple[str, ...], Value | None] = {}
+        """What values of several turns are with the turns along a first axis (rolled.py)."""
         self.has_parts = False
         """Whether parts are taken whose lengths nobody knows, turn by turn perhaps (rolled.py)."""
         self._count = 0

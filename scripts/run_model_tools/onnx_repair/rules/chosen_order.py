@@ -25,6 +25,7 @@ from run_model_tools.onnx_repair.rules.chosen import (
     is_same,
 )
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.rolled import rolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -314,8 +315,17 @@ def behind_each_other(walk: Walk, node: Node) -> Chosen | None:
         return one
     name = tuple(mask.name for mask in masks)
     if name not in walk.joined:
-        walk.joined[name] = concatenated(walk, masks, 0)
-    return one.but(rows=concatenated(walk, rows, 0), mask=walk.joined[name], first=False)
+        walk.joined[name] = _joined(walk, masks)
+    return one.but(rows=_joined(walk, rows), mask=walk.joined[name], first=False)
+
+
+def _joined(walk: Walk, values: list[Value]) -> Value:
+    """Behind each other, computed at once where they are computed alike."""
+    together = rolled(walk, values)
+    if together is None:
+        return concatenated(walk, values, 0)
+    first = values[0]
+    return reshaped(walk, together, (len(values) * first.shape[0], *first.shape[1:]))
 
 
 def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:

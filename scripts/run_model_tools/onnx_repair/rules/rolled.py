@@ -1,5 +1,6 @@
-"""What turns of a loop made of different parts of the same things, as one computation with the
-turns along a new first axis: bags of embeddings are hundreds of turns.
+"""What turns of a loop, or branches that a model has one of for each class, made of different parts
+of the same things, as one computation with the turns along a new first axis: bags of embeddings are
+hundreds of turns, and a detector that chooses boxes class by class has 90 branches.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _Roll:
     def __init__(self, walk: Walk, count: int) -> None:
         self.walk = walk
         self.count = count
-        self.known: dict[tuple[str, ...], Value | None] = {}
+        self.known = walk.rolled
 
     def of(self, values: list[Value]) -> Value | None:
         """The one value of all turns, or [turns, ...]; None where they differ otherwise."""
@@ -54,11 +55,14 @@ class _Roll:
             if all(np.array_equal(array, arrays[0]) for array in arrays):
                 return first
             return self.walk.graph.constant(np.stack(arrays))
-        nodes = [self.walk.graph.makers.get(value.name) for value in values]
-        node = nodes[0]
-        if node is None or not all(n is not None and _alike(n, node) for n in nodes):
+        nodes = [n for v in values if (n := self.walk.graph.makers.get(v.name)) is not None]
+        if len(nodes) < self.count or not all(_alike(n, nodes[0]) for n in nodes):
             return None
-        given = [[self.walk.graph.values[n.input[i]] for n in nodes]  # type: ignore[union-attr]
+        node = nodes[0]
+        which = {list(n.output).index(v.name) for n, v in zip(nodes, values)}
+        if len(which) > 1:
+            return None
+        given = [[self.walk.graph.values[n.input[i]] for n in nodes]
                  for i in range(len(node.input))]
         rank = max((operand[0].rank for operand in given), default=0)
         operands = [self.of(operand) for operand in given]
@@ -67,6 +71,14 @@ class _Roll:
         turning = [o is not g[0] for o, g in zip(operands, given)]
         if not any(turning):
             return first
+        if node.op_type == "TopK" and turning == [True, False]:
+            attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+            attrs["axis"] = attrs["axis"] % first.rank + 1
+            made = self.walk.graph.ops("TopK", operands, 2, **attrs)
+            self.known.update((tuple(n.output[i] for n in nodes), made[i]) for i in range(2))
+            return made[which.pop()]
+        if len(node.output) > 1:
+            return None
         return self._at_once(node, operands, turning, rank, first)  # type: ignore[arg-type]
 
     def _at_once(self, node: onnx.NodeProto, operands: list[Value], turning: list[bool],
@@ -85,8 +97,13 @@ class _Roll:
             axes = operands[1].ints()
             return None if axes is None else graph.op(
                 node.op_type, operands[0], np.array([a + (a >= 0) for a in axes]), **attrs)
-        if node.op_type == "Gather" and turning == [False, True] and not attrs.get("axis", 0):
-            return graph.op("Gather", *operands, axis=0)
+        if node.op_type == "Gather" and turning == [False, True]:
+            axis = attrs.get("axis", 0) % operands[0].rank
+            made = graph.op("Gather", *operands, axis=axis)
+            front = [axis, *(i for i in range(made.rank) if i != axis)]
+            return made if axis == 0 else graph.op("Transpose", made, perm=front)
+        if node.op_type == "Gather" and turning == [True, True] and rank == 1 == one.rank:
+            return self.walk.node_in("GatherElements", 13, list(operands), axis=1)
         if node.op_type == "Slice" and turning == [False, True, True, False, False] and [
                 o.ints() for o in operands[3:]] == [[0], [1]] and operands[1].array is not None:
             # All of them have the same shape.
@@ -96,7 +113,8 @@ class _Roll:
 
 
 def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
-    return (a.op_type, a.domain, len(a.input), len(a.output)) == (
-        b.op_type, b.domain, len(b.input), 1) and "" not in a.input and "" not in b.input and [
-            x.SerializeToString() for x in a.attribute] == [
-                x.SerializeToString() for x in b.attribute]
+    def form(node: onnx.NodeProto) -> tuple[object, ...]:
+        return (node.op_type, node.domain, len(node.input), len(node.output),
+                [attribute.SerializeToString() for attribute in node.attribute])
+
+    return form(a) == form(b) and "" not in a.input and "" not in b.input

@@ -59,11 +59,6 @@ class Network:
         return float(self.facts.get("tolerance", of_type))
 
     @property
-    def ends_at(self) -> list[str]:
-        """Tensors up to which it is compiled (compile_model --outputs), if not to its end."""
-        return self.facts.get("ends_at", [])
-
-    @property
     def skeleton(self) -> Path:
         return FOLDER / f"{self.name}.onnx.xz"
 

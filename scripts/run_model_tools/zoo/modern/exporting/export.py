@@ -146,8 +146,6 @@ def make(name: str, network: Network, out: Path) -> dict[str, Any]:
         entry["arithmetic"] = "int8" if network.quantise else "float16"
     if network.tolerance:
         entry["tolerance"] = network.tolerance
-    if network.ends_at:
-        entry["ends_at"] = list(network.ends_at)
     if network.note:
         entry["note"] = network.note
     return entry

@@ -51,8 +51,6 @@ class Network:
     """Of outputs, if it is more than that of the arithmetic: of a chain of roundings ONNX Runtime
     with and without its fusions makes outputs that differ by a tenth of the largest value."""
     note: str = ""
-    ends_at: tuple[str, ...] = ()
-    """Tensors up to which it can be compiled, if not to its end."""
 
     @property
     def is_new(self) -> bool:
@@ -171,8 +169,7 @@ NETWORKS: dict[str, Network] = {
     "lraspp_mobilenet-old17": Network(_segmentation("lraspp_mobilenet_v3_large"), picture(256),
                                       TORCHVISION, "old", 17, note=_SMALL),
     "ssdlite320-old17": Network(_ssdlite, picture(320), TORCHVISION, "old", 17,
-                                note="with its post-processing: NonMaxSuppression inside",
-                                ends_at=("/model/Squeeze_1_output_0", "/model/Reshape_output_0")),
+                                note="with its post-processing: NonMaxSuppression inside"),
     "detector-new20": Network(own_networks.Detector, picture(320), OWN, "new", 20),
     "detector-old17": Network(own_networks.Detector, picture(320), OWN, "old", 17),
     # Other types, batches.
