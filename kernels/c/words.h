@@ -1,8 +1,8 @@
 /* Vectors of words, which are two int16 numbers or four bytes, and products of them that are added
  * up exactly in 32 bits: in one step, every word of a vector is multiplied with one of another.
  *
- * With four lanes, weights of two int16 numbers are not beside each other but the first ones of all
- * lanes before the second ones, as NEON multiplies them. */
+ * With NUMBERS_APART, weights of two int16 numbers are not beside each other but the first ones of
+ * all lanes before the second ones, as NEON and RISC-V multiply them. */
 #ifndef RUN_MODEL_KERNELS_WORDS_H_
 #define RUN_MODEL_KERNELS_WORDS_H_
 
@@ -60,7 +60,8 @@ KERNEL ivec multiply_pairs(ivec a, ivec b) {
 #endif
 
 /* add_pairs(sums, a, b): the same added to sums. */
-#if LANES == 4
+#if LANES == 4 || defined(RISCV_VECTORS)
+#define NUMBERS_APART 1
 KERNEL ivec multiply_long(lane_shorts a, lane_shorts b) {
 #if defined(__clang__) && defined(__ARM_NEON)
   typedef signed char eight_bytes __attribute__((vector_size(8)));
@@ -74,10 +75,17 @@ KERNEL ivec multiply_long(lane_shorts a, lane_shorts b) {
 /* `a` is from load_pair(). */
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
   const shorts w = (shorts)b, x = (shorts)a;
+#if LANES == 4
   sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3),
                         __builtin_shufflevector(x, x, 0, 0, 0, 0));
   return sums + multiply_long(__builtin_shufflevector(w, w, 4, 5, 6, 7),
                               __builtin_shufflevector(x, x, 1, 1, 1, 1));
+#else
+  sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3, 4, 5, 6, 7),
+                        __builtin_shufflevector(x, x, 0, 0, 0, 0, 0, 0, 0, 0));
+  return sums + multiply_long(__builtin_shufflevector(w, w, 8, 9, 10, 11, 12, 13, 14, 15),
+                              __builtin_shufflevector(x, x, 1, 1, 1, 1, 1, 1, 1, 1));
+#endif
 }
 #elif LANES == 16 && defined(__AVX512VNNI__)
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
@@ -92,9 +100,9 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(
 #endif
 
 /* A word for all lanes of add_pairs(), which takes it from the first one where NEON does. */
-#if LANES == 4 && defined(__aarch64__)
+#if defined(NUMBERS_APART) && defined(__aarch64__)
 KERNEL ivec load_pair(const void* from) { return (ivec){*(const word_in_memory*)from}; }
-#elif LANES == 4 && !defined(__ARM_NEON)
+#elif defined(NUMBERS_APART) && !defined(__ARM_NEON)
 KERNEL ivec load_pair(const void* from) {
   typedef short in_memory __attribute__((may_alias));
   const in_memory* pair = (const in_memory*)from;
@@ -166,9 +174,19 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
 }
 #endif
 
-/* LANES whole numbers of float32 within int16's range, as such. */
+/* A whole number of float32 within int16's range, in the last bits: 1.5 * 2^23 more leaves it
+ * those, where no CPU or emulator of one needs a conversion for it. */
+KERNEL int last_bits(float whole) {
+  const union {
+    float number;
+    int bits;
+  } higher = {whole + 12582912.0f};
+  return higher.bits;
+}
+
+/* LANES such numbers. */
 KERNEL void store_shorts(short* to, vec whole) {
-  store_lane_shorts(to, __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_shorts));
+  store_lane_shorts(to, __builtin_convertvector((ivec)(whole + splat(12582912.0f)), lane_shorts));
 }
 
 /* What dot() multiplies with weights: bytes that DOT_OFFSET has been taken from. */
@@ -184,8 +202,7 @@ typedef unsigned char dot_byte __attribute__((may_alias));
 KERNEL void store_dot_bytes(dot_byte* to, vec whole) {
   typedef dot_byte lane_bytes_of_dot __attribute__((vector_size(LANES)));
   typedef dot_byte in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
-  *(in_memory*)to =
-      __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_bytes_of_dot);
+  *(in_memory*)to = __builtin_convertvector((ivec)(whole + splat(12582912.0f)), lane_bytes_of_dot);
 }
 
 #endif /* RUN_MODEL_KERNELS_WORDS_H_ */

@@ -33,6 +33,8 @@ void add_present_bits(CpuFeatures& features, std::uint64_t word,
   }
 }
 
+constexpr int kVectorBit = 'v' - 'a';
+
 }  // namespace
 
 CpuFeatures x86_features(const X86Words& words) {
@@ -123,10 +125,14 @@ CpuFeatures arm_features(std::uint64_t hwcap, std::uint64_t hwcap2, std::string_
   return features;
 }
 
-CpuFeatures riscv_features(std::uint64_t hwcap, std::string_view isa) {
+CpuFeatures riscv_features(std::uint64_t hwcap, std::string_view isa, std::uint64_t vector_bits) {
   CpuFeatures features;
-  for (const char letter : {'m', 'a', 'f', 'd', 'c', 'v'}) {
+  for (const char letter : {'m', 'a', 'f', 'd', 'c'}) {
     features[std::string(1, letter)] = has_bit(hwcap, letter - 'a');
+  }
+  features["v"] = has_bit(hwcap, kVectorBit) && vector_bits >= 128;
+  for (const std::uint64_t bits : {256, 512, 1024}) {
+    features["zvl" + std::to_string(bits) + "b"] = features["v"] && vector_bits >= bits;
   }
   if (isa.empty()) return features;
   for (const char* name : {"zfh", "zfhmin", "zvfh", "zba", "zbb", "zbc", "zbs", "zicond"}) {
@@ -206,7 +212,25 @@ std::string isa_in_cpuinfo() {
   return "";
 }
 
-CpuFeatures read_cpu() { return riscv_features(getauxval(AT_HWCAP), isa_in_cpuinfo()); }
+// Kernels of boards whose vectors are of version 0.7, with other instructions, set the bit of 'v'
+// too. These take the type of the first instruction, vsetvli t0, zero, e8, m1, ta, ma, for one that
+// there is not, which the first bit of the register vtype (0xc21) says; 0xc22 is vlenb. All by
+// numbers: the assembler has not been told of vectors.
+std::uint64_t read_vector_bits(std::uint64_t hwcap) {
+  if (!has_bit(hwcap, kVectorBit)) return 0;
+  std::intptr_t type = 0;
+  std::uintptr_t bytes = 0;
+  __asm__ volatile(".word 0x0c0072d7\n\tcsrr %0, 0xc21\n\tcsrr %1, 0xc22"
+                   : "=r"(type), "=r"(bytes)
+                   :
+                   : "t0");
+  return type < 0 ? 0 : 8 * std::uint64_t{bytes};
+}
+
+CpuFeatures read_cpu() {
+  const std::uint64_t hwcap = getauxval(AT_HWCAP);
+  return riscv_features(hwcap, isa_in_cpuinfo(), read_vector_bits(hwcap));
+}
 
 #else
 

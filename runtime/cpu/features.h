@@ -16,7 +16,7 @@ namespace run_model {
 using CpuFeatures = std::map<std::string, bool, std::less<>>;
 
 // Of the CPU that this program runs on, read once: by CPUID on x86, elsewhere from what the kernel
-// says (AT_HWCAP, and on RISC-V /proc/cpuinfo). Empty on other machines.
+// says (AT_HWCAP, and on RISC-V /proc/cpuinfo and the vector unit). Empty on other machines.
 const CpuFeatures& this_cpu();
 
 // Those of `wanted` that `cpu` is known to lack, in their order. What cannot be told is not
@@ -49,9 +49,10 @@ CpuFeatures aarch64_features(std::uint64_t hwcap, std::uint64_t hwcap2);
 // are present or not known.
 CpuFeatures arm_features(std::uint64_t hwcap, std::uint64_t hwcap2, std::string_view platform);
 
-// AT_HWCAP of RISC-V, where bit n is the extension of the letter n, and the instruction set's name
-// as /proc/cpuinfo has it, "rv64imafdc_zba_zbb". Without a name only extensions of one letter are
-// known.
-CpuFeatures riscv_features(std::uint64_t hwcap, std::string_view isa);
+// AT_HWCAP of RISC-V, where bit n is the extension of the letter n; the instruction set's name as
+// /proc/cpuinfo has it, "rv64imafdc_zba_zbb"; and the bits of a vector register, 0 where there are
+// none or they are not those of version 1.0 of the extension. Without a name only extensions of one
+// letter are known.
+CpuFeatures riscv_features(std::uint64_t hwcap, std::string_view isa, std::uint64_t vector_bits);
 
 }  // namespace run_model

@@ -80,7 +80,9 @@ TEST(TargetListTest, ChoosesForTheCpu) {
   EXPECT_EQ(best_name("aarch64", {}), "raspi5_aarch64");
   EXPECT_EQ(best_name("armv7l hard-float", {}), "raspi_armv7");
   EXPECT_EQ(best_name("armv7l", {{"vfp4", false}}), "pynq_z1");
-  EXPECT_EQ(best_name("riscv64 double-float", {}), "riscv64");
+  EXPECT_EQ(best_name("riscv64 double-float", {{"v", false}, {"zvl256b", false}}), "riscv64");
+  EXPECT_EQ(best_name("riscv64 double-float", {{"zvl256b", false}}), "riscv64_v");
+  EXPECT_EQ(best_name("riscv64 double-float", {}), "spacemit_k1");
   EXPECT_EQ(best_name("s390x", {}), "");
   EXPECT_EQ(best_name("", {}), "");
 }

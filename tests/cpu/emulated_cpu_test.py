@@ -24,15 +24,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["RUN_MODEL_PROGRAM"]
 MACHINE = os.environ["RUN_MODEL_MACHINE"]
 
-VECTORS = ("llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+m,+a,+f,+d,+c,+v "
-           "-mabi=lp64d")
-
-# By machine: the targets that one folder holds, with TVM's string for those that are in no list.
-TARGETS: dict[str, dict[str, str | None]] = {
-    "x86_64": {"x86_64_v2": None, "x86_64_v3": None, "x86_64_v4": None},
-    "aarch64": {"raspi4_aarch64": None, "raspi5_aarch64": None},
-    "armv7l": {"pynq_z1": None, "raspi_armv7": None},
-    "riscv64": {"riscv64": None, "riscv64_vectors": VECTORS},
+# By machine: the targets that one folder holds.
+TARGETS = {
+    "x86_64": ("x86_64_v2", "x86_64_v3", "x86_64_v4"),
+    "aarch64": ("raspi4_aarch64", "raspi5_aarch64"),
+    "armv7l": ("pynq_z1", "raspi_armv7"),
+    "riscv64": ("riscv64", "riscv64_v", "spacemit_k1"),
 }
 
 
@@ -55,7 +52,9 @@ CPUS = {
     "armv7l": [Cpu("cortex-a9", ("pynq_z1",), "vfp4"),
                Cpu("cortex-a7", ("pynq_z1", "raspi_armv7"))],
     "riscv64": [Cpu("rv64", ("riscv64",), "v"),
-                Cpu("rv64,v=true,vext_spec=v1.0", ("riscv64", "riscv64_vectors"))],
+                Cpu("rv64,v=true,vext_spec=v1.0,vlen=128", ("riscv64", "riscv64_v"), "zvl256b"),
+                Cpu("rv64,v=true,vext_spec=v1.0,vlen=256,zba=true,zbb=true,zbs=true",
+                    ("riscv64", "riscv64_v", "spacemit_k1"))],
 }[MACHINE]
 
 
@@ -75,10 +74,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of a small network, an input and what ONNX Runtime makes of it."""
     folder = tmp_path_factory.mktemp("cpus")
     model = save_classifier(folder / "tiny.onnx")
-    for name, tvm in TARGETS[MACHINE].items():
-        subprocess.run([ROOT / "scripts" / "compile_model", model, "--target", tvm or name,
-                        "--target-name", name, "--out", folder / "artifacts", "--preprocessing",
-                        "none"], check=True, capture_output=True)
+    for name in TARGETS[MACHINE]:
+        subprocess.run([ROOT / "scripts" / "compile_model", model, "--target", name, "--out",
+                        folder / "artifacts", "--preprocessing", "none"], check=True,
+                       capture_output=True)
     image = np.random.default_rng(2).standard_normal((1, 3, 8, 8)).astype(np.float32)
     np.savez(folder / "in.npz", image=image)
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
@@ -106,7 +105,6 @@ def test_runs_or_refuses(cpu: Cpu, target: str, folder: Path) -> None:
     message = json.loads(result.stdout)["error"]["message"]
     assert f"'{target}', which needs what this CPU lacks: " in message
     assert cpu.lacks in message.split("lacks: ")[1].split(";")[0].split(", ")
-    # Of the targets in the list; ours with vectors is not in it.
     assert f"--target {cpu.runs[-1]}, which fits this CPU" in message
 
 

@@ -24,6 +24,8 @@ from run_model_tools.kernels.isa import (
     NEON32,
     NEON64,
     NEON64_DOT,
+    RVV,
+    RVV256,
     Isa,
 )
 from run_model_tools.kernels.layer import Layer
@@ -89,6 +91,12 @@ ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a"
 RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
 
 
+def _riscv_vectors(bits: int) -> Toolchain:
+    return Toolchain(_clang("riscv64-linux-gnu-gcc", "--target=riscv64-linux-gnu",
+                            f"-march=rv64gcv_zvl{bits}b"),
+                     ("qemu-riscv64", "-cpu", f"rv64,v=true,vext_spec=v1.0,vlen={bits}"))
+
+
 #: The widest vectors that this CPU has registers for: GCC, which alone has sanitizers here, is slow
 #: with wider ones.
 WIDEST = AVX512_VNNI if cpu.x86_level(cpu.cpu_flags()) == "x86-64-v4" else AVX2
@@ -112,6 +120,7 @@ class Machine:
 
 
 _ARM = (("aarch64", AARCH64, NEON64), ("armhf", ARMHF, NEON32))
+_RISCV_VECTORS = (("rvv", _riscv_vectors(128), RVV), ("rvv256", _riscv_vectors(256), RVV256))
 
 
 def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
@@ -124,13 +133,13 @@ def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
 
 
 #: Runs a test with a `machine`: here, under sanitizers, and each emulated one.
-on_every_machine = _machines(*_ARM, ("riscv64", RISCV64, GENERIC))
+on_every_machine = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, GENERIC))
 #: The same for kernels that are for vectors only, which the compiler makes of scalars for RISC-V.
-on_machines_with_vectors = _machines(*_ARM, ("riscv64", RISCV64, NEON64))
+on_machines_with_vectors = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, NEON64))
 
 #: The same for kernels that multiply bytes by four where a CPU has instructions for that.
 on_machines_with_dot = _machines(("aarch64", AARCH64_DOT, NEON64_DOT), *_ARM[1:],
-                                 ("riscv64", RISCV64, GENERIC))
+                                 *_RISCV_VECTORS, ("riscv64", RISCV64, GENERIC))
 
 
 AARCH64_HALF = Toolchain(

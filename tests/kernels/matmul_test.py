@@ -160,7 +160,8 @@ def test_equals_the_definition(tmp_path, machine, monkeypatch):
         runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
         all_arrays.append(arrays)
     ahead = ["AHEAD" in layer.defines for layer, _ in runs]
-    assert any(ahead) == any(isa.lanes >= 8 for isa in machine.isas) and not all(ahead)
+    assert not all(ahead) and any(ahead) <= any(isa.lanes >= 8 for isa in machine.isas)
+    assert any(ahead) or machine.share < 1
     outputs = run_layers(runs, tmp_path, machine.toolchain)
     for (product, isa, parameters), arrays, output in zip(cases, all_arrays, outputs):
         left = numbers_of(product.left, arrays)

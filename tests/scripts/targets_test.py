@@ -8,7 +8,7 @@ from run_model_tools.errors import USAGE, WRONG_MACHINE, ToolError
 from run_model_tools.targets import aliases, find_target, named_devices, named_targets
 
 NAMES = ["native", "x86_64_v2", "x86_64_v3", "x86_64_v4", "raspi4_aarch64", "raspi5_aarch64",
-         "raspi_armv7", "pynq_z1", "riscv64", "c"]
+         "raspi_armv7", "pynq_z1", "riscv64", "riscv64_v", "spacemit_k1", "c"]
 PRESETS = {"x86_64": ("host", "amd64"), "aarch64": ("aarch64", "arm64"),
            "armv7l": ("armhf", "armhf"), "riscv64": ("riscv64", "riscv64"), None: ("host", None)}
 

@@ -31,7 +31,7 @@ _ARM = frozenset("""
     vfp3 vfp4 neon hwdiv hwdiv-arm fp-armv8 fullfp16 fp16fml dotprod i8mm bf16
     """.split())
 _RISCV = frozenset("""
-    m a f d c v zfh zfhmin zvfh zba zbb zbc zbs zicond
+    m a f d c v zvl256b zvl512b zvl1024b zfh zfhmin zvfh zba zbb zbc zbs zicond
     """.split())
 
 _BY_MACHINE = {"x86_64": _X86, "aarch64": _AARCH64, "armv7l": _ARM, "riscv64": _RISCV}

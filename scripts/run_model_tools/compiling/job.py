@@ -74,7 +74,7 @@ class Job:
     records: Selection = Selection()
     """The tuning records that are looked through (tuning_selection.choose)."""
     kernels: str = "auto"
-    """"ours", "stock" (TVM's schedules) or "auto": ours where they were measured to be faster."""
+    """"ours", "stock" (TVM's schedules) or "auto": ours where they are of use."""
     optimize_for: str = winograd_bytes.SPEED
     """Of winograd_bytes.GOALS: whether our kernels may take memory to save time."""
     precision: str = "float32"

@@ -6,10 +6,6 @@ from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
 from run_model_tools.inside_tvm.devices.kernels import KINDS
 
-# Instruction sets on which the kernels are used without being asked for: measured to be faster than
-# TVM's schedules on x86-64; on Arm they execute half the instructions or less (bench/FIGURES.md).
-FASTER_ON = ("avx512", "avx2", "neon64", "neon32")
-
 
 class Unusable(Exception):
     """Why the kernels cannot or shall not be used for a network or a target."""
@@ -38,7 +34,7 @@ def rewrite(tvm, read, target, request):
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.relay import quantization, reading, rewriting
 
-    isa = usable_isa(wanted, target)
+    isa = usable_isa(target)
     with nullcontext() if isa is None else recurrent_operators.installed(isa):
         module = read()
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
@@ -66,9 +62,9 @@ def takes_rows(tvm, target, request):
             and str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE))
 
 
-def usable_isa(wanted, target):
+def usable_isa(target):
     """The target's instruction set, None if it is none of ours.  Raises Unusable where there is no
-    compiler of the kernels, or where "auto" does not take them."""
+    compiler of the kernels."""
     from run_model_tools.kernels.c_compiler import CompileError, find_clang
     from run_model_tools.kernels.isa import isa_of
 
@@ -76,10 +72,7 @@ def usable_isa(wanted, target):
         find_clang()
     except CompileError as error:
         raise Unusable(str(error)) from error
-    isa = isa_of(target)
-    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
-        raise Unusable("they were not measured to be faster on this target")
-    return isa
+    return isa_of(target)
 
 
 def simplify(tvm, mod, target):

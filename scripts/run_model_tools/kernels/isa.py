@@ -55,8 +55,14 @@ class Isa:
     @property
     def widens_bytes(self) -> bool:
         """Whether bytes are best multiplied as int16: where no instruction takes four at once."""
-        widening = ("avx2", "avx512", "neon64", "neon32", "generic")
+        widening = ("avx2", "avx512", "neon64", "neon32", "generic", "rvv", "rvv256")
         return self.dot is None and self.name in widening
+
+    @property
+    def numbers_apart(self) -> bool:
+        """Whether words of two numbers lie with the first ones of all lanes before the second ones
+        (words.h): where an instruction multiplies a number of int16 with those of all lanes."""
+        return self.lanes == 4 or self.name in ("rvv", "rvv256")
 
     @property
     def word_numbers(self) -> int:
@@ -99,9 +105,13 @@ NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
 NEON64_HALF = Isa("neon64fp16", 8, 32, (7, 3), (), half=True)
 NEON64_PAIRS = Isa("neon64pairs", 8, 16, (6, 2), ())
 NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
-# RISC-V's vectors have no length that C could name; four scalars at a time keep registers busy:
-# 6 x 4 sums + 4 weights + an input.  Clang unrolls no loop over vectors of four unless it takes the
-# CPU to have vectors; the code that TVM makes of its IR has scalars all the same (c_compiler.py).
+# RISC-V's vectors, of which code that runs on all of them knows 128 bits: a vector of eight has two
+# registers then, and one where there are 256.
+RVV = Isa("rvv", 8, 16, (6, 2), ())
+RVV256 = Isa("rvv256", 8, 32, (14, 2), ())
+# Without them four scalars at a time keep registers busy: 6 x 4 sums + 4 weights + an input.  Clang
+# unrolls no loop over vectors of four unless it takes the CPU to have vectors; the code that TVM
+# makes of its IR has scalars all the same (c_compiler.py).
 GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
     "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
 
@@ -149,5 +159,7 @@ def isa_of(target: Any) -> Isa | None:
     if triple.startswith("arm"):
         return NEON32 if "neon" in features else None
     if triple.startswith("riscv64"):
-        return GENERIC
+        if "v" not in features:
+            return GENERIC
+        return RVV256 if "zvl256b" in features else RVV
     return None

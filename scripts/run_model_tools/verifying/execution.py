@@ -62,7 +62,7 @@ def machines(library_machine: str, target: str) -> list[Machine]:
     return found
 
 
-_LARGEST_CPU = {"riscv64": "rv64,v=true,vext_spec=v1.0,zba=true,zbb=true,zbs=true"}
+_LARGEST_CPU = {"riscv64": "rv64,v=true,vext_spec=v1.0,vlen=1024,zba=true,zbb=true,zbs=true"}
 
 
 def _with_cpu(emulator: tuple[str, ...], cpu: str) -> tuple[str, ...]:
@@ -142,6 +142,8 @@ def judge(done: subprocess.CompletedProcess[str], machine: Machine,
             f"the compiled model divides a whole number by zero ({machine.where}) for random "
             "inputs, of which nothing says that they are divisors: the artifact was not written. "
             "--freeze makes a constant of such an input, --no-verify runs nothing."))
+    if words.startswith("qemu-") and "Assertion" in words:
+        raise NotRun(f"the emulator broke down: {words}")
     if done.returncode < 0:
         raise ToolError(FAILED_RUN, f"the compiled model crashed ({machine.where}, signal "
                                     f"{-done.returncode}): the artifact was not written. {words}")

@@ -90,12 +90,18 @@ TEST(CpuFeatures, KnowsArmByHwcap) {
 
 TEST(CpuFeatures, KnowsRiscvByLettersAndNames) {
   const std::uint64_t gc = (1U << 0) | (1U << 2) | (1U << 3) | (1U << 5) | (1U << 8) | (1U << 12);
-  EXPECT_TRUE(has_elements(present(riscv_features(gc, "")), {"a", "c", "d", "f", "m"}));
-  EXPECT_FALSE(riscv_features(gc, "")["v"]);
-  EXPECT_FALSE(riscv_features(gc, "").contains("zba"));
-  const CpuFeatures named = riscv_features(gc | (1U << 21), "rv64imafdcv_zicsr_zfh_zba");
+  EXPECT_TRUE(has_elements(present(riscv_features(gc, "", 0)), {"a", "c", "d", "f", "m"}));
+  EXPECT_FALSE(riscv_features(gc, "", 0)["v"]);
+  EXPECT_FALSE(riscv_features(gc, "", 0).contains("zba"));
+  const std::uint64_t gcv = gc | (1U << 21);
+  const CpuFeatures named = riscv_features(gcv, "rv64imafdcv_zicsr_zfh_zba", 128);
   EXPECT_TRUE(has_elements(present(named), {"a", "c", "d", "f", "m", "v", "zba", "zfh", "zfhmin"}));
   EXPECT_FALSE(named.at("zbb"));
+  EXPECT_FALSE(named.at("zvl256b"));
+  EXPECT_TRUE(has_elements(present(riscv_features(gcv, "", 512)),
+                           {"a", "c", "d", "f", "m", "v", "zvl256b", "zvl512b"}));
+  // Vectors of another version than 1.0.
+  EXPECT_FALSE(riscv_features(gcv, "rv64imafdcv", 0)["v"]);
 }
 
 TEST(CpuFeatures, MissesWhatIsKnownToBeAbsent) {

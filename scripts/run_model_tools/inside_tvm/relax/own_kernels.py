@@ -31,7 +31,7 @@ def wanted_isa(request, target):
         raise Unusable("not asked for")
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
-    return usable_isa(wanted, target)
+    return usable_isa(target)
 
 
 def rewrite(tvm, module, target, request, code):

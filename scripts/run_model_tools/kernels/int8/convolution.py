@@ -146,7 +146,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         here = min(vectors, blocks - c * vectors)
         full = np.zeros((*need.weights.shape[:2], here * lanes, need.weights.shape[3]), np.int8)
         full[:, :, :need.weights.shape[2]] = need.weights
-        packed.append(in_words(full, lanes))
+        packed.append(in_words(full, isa))
 
     height, width = _plane(conv, isa)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
@@ -182,10 +182,10 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
               "multiply_adds": conv.multiply_adds})
 
 
-def in_words(weights: np.ndarray, lanes: int) -> np.ndarray:
+def in_words(weights: np.ndarray, isa: Isa) -> np.ndarray:
     """In one dimension, weights [...][output channel][number of a word] as c/words.h has them."""
-    if lanes == 4 and weights.shape[-1] == 2:
-        weights = weights.reshape(*weights.shape[:-2], -1, lanes, 2).swapaxes(-1, -2)
+    if isa.numbers_apart and weights.shape[-1] == 2:
+        weights = weights.reshape(*weights.shape[:-2], -1, isa.lanes, 2).swapaxes(-1, -2)
     return np.ascontiguousarray(weights).reshape(-1)
 
 

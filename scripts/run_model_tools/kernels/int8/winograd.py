@@ -66,7 +66,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, group: int, splits: int, pix
         kind="conv2d_int8_winograd4", template="u8s8-conv-winograd.c.in", defines=defines,
         phases=(Phase("int8_winograd", -(-tiles // group) * splits),),
         inputs=quantized.layer_inputs(lanes),
-        constants=(_packed(quantized, lanes, vectors),
+        constants=(_packed(quantized, isa, vectors),
                    *per_channel(quantized, isa, parts * vectors)),
         output_shape=conv.output_shape(lanes), output_dtype=quantized.output_dtype,
         scratch_bytes=_POSITIONS * lanes * (2 * numbers + 4 * (group * vectors | 1)),
@@ -75,9 +75,9 @@ def make(quantized: QuantizedConvolution, isa: Isa, group: int, splits: int, pix
               "vectors": vectors, "taps": taps, "multiply_adds": conv.multiply_adds})
 
 
-def _packed(quantized: QuantizedConvolution, lanes: int, vectors: int) -> np.ndarray:
+def _packed(quantized: QuantizedConvolution, isa: Isa, vectors: int) -> np.ndarray:
     """int8 [part][input block][pair of channels][vector of the part][tap][lane][2]."""
-    conv = quantized.convolution
+    conv, lanes = quantized.convolution, isa.lanes
     order = {key: i * lanes for i, key in enumerate(blocks_of(conv))}
     width = vectors * lanes
     parts = -(-conv.output_channels // width)
@@ -86,4 +86,4 @@ def _packed(quantized: QuantizedConvolution, lanes: int, vectors: int) -> np.nda
                                  in places_of(conv)]] = quantized.weight.reshape(
                                      conv.output_channels, -1, 9)
     full = full.reshape(parts, vectors, lanes, len(order) * lanes // 2, 2, 9)
-    return in_words(full.transpose(0, 3, 1, 5, 2, 4), lanes)
+    return in_words(full.transpose(0, 3, 1, 5, 2, 4), isa)
