@@ -27,7 +27,7 @@ KERNEL ivec picture_bytes(vec value, float inverse, float zero) {
 KERNEL void fill_pixels(picture_number* to, int count, const float* zero) {
   NO_UNROLL for (int x = 0; x < count; x++) {
     UNROLL for (int c = 0; c < PIXEL_NUMBERS; c++) {
-      to[x * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)zero[c] : 0;
+      to[x * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)last_bits(zero[c]) : 0;
     }
   }
 }

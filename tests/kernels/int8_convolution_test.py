@@ -10,14 +10,11 @@ import int8_reference
 import numpy as np
 import pytest
 from layer_runner import (
-    AARCH64,
-    AARCH64_DOT,
-    ARMHF,
     NATIVE,
-    RISCV64,
     SANITIZED,
     WIDEST_FIRST,
     Toolchain,
+    on_other_machines,
     run_layers,
 )
 from random_convolutions import random_conv
@@ -33,10 +30,6 @@ from run_model_tools.kernels.isa import (
     AVX512,
     AVX512_AMX,
     AVX512_VNNI,
-    GENERIC,
-    NEON32,
-    NEON64,
-    NEON64_DOT,
     Isa,
 )
 from run_model_tools.kernels.tiled_convolution import can_read
@@ -176,10 +169,7 @@ def test_touches_no_memory_but_its_own(isa, tmp_path):
     check(isa, tmp_path, SANITIZED, seed=6, few=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("isa, toolchain", [
-    (NEON64_DOT, AARCH64_DOT), (NEON64, AARCH64), (NEON32, ARMHF), (GENERIC, RISCV64)],
-    ids=["aarch64-dot", "aarch64", "armhf", "riscv64"])
+@on_other_machines
 def test_other_machines_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, seed=7, few=True)
 

@@ -15,14 +15,12 @@ from int8_convolution_test import (
     tensors_of,
 )
 from layer_runner import (
-    AARCH64,
-    AARCH64_DOT,
-    ARMHF,
     NATIVE,
     SANITIZED,
     WIDEST,
     WIDEST_FIRST,
     Toolchain,
+    on_other_machines,
     run_layers,
 )
 from reference import unblocked
@@ -35,9 +33,6 @@ from run_model_tools.kernels.isa import (
     AVX2,
     AVX512,
     AVX512_VNNI,
-    NEON32,
-    NEON64,
-    NEON64_DOT,
     Isa,
 )
 
@@ -111,9 +106,6 @@ def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("isa, toolchain", [
-    (NEON64_DOT, AARCH64_DOT), (NEON64, AARCH64), (NEON32, ARMHF)],
-    ids=["aarch64-dot", "aarch64", "armhf"])
+@on_other_machines
 def test_other_machines_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, few=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -138,8 +138,15 @@ on_every_machine = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, GENERI
 on_machines_with_vectors = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, NEON64))
 
 #: The same for kernels that multiply bytes by four where a CPU has instructions for that.
-on_machines_with_dot = _machines(("aarch64", AARCH64_DOT, NEON64_DOT), *_ARM[1:],
-                                 *_RISCV_VECTORS, ("riscv64", RISCV64, GENERIC))
+_DOT, _SCALARS = ("aarch64-dot", AARCH64_DOT, NEON64_DOT), ("riscv64", RISCV64, GENERIC)
+on_machines_with_dot = _machines(_DOT, *_ARM[1:], *_RISCV_VECTORS, _SCALARS)
+
+
+def on_other_machines(test: Callable[..., None]) -> pytest.MarkDecorator:
+    """Runs a slow test with an `isa` and a `toolchain`: each emulated machine's."""
+    return pytest.mark.slow(pytest.mark.parametrize("isa, toolchain", [
+        pytest.param(isa, toolchain, id=name)
+        for name, toolchain, isa in (_DOT, *_ARM, *_RISCV_VECTORS, _SCALARS)])(test))
 
 
 AARCH64_HALF = Toolchain(
