@@ -75,6 +75,12 @@ def same(made):
     (CHOSEN + """left = Slice(c, zero, two, one) right = Slice(c, two, four, one)
         y = Concat<axis = 1>(right, left) l, r = Split<axis = 1>(c)
         best = ArgMax<axis = 1, keepdims = 0>(c)""", "y l r best"),
+    (CHOSEN + """a = Reshape(c, square) b = Transpose<perm = [0, 2, 1]>(a)
+        pads = Constant<value_ints = [0, 1, 0, 0, 0, 2]>() p = Pad(a, pads)
+        q = Cast<to = 1>(p)
+        by = Constant<value_floats = [1.0, 2.0, 3.0]>() w = Resize<mode = "nearest">(a, , by)
+        r = Cast<to = 1>(w)""",
+     "b q r"),
     (CHOSEN + """lack = Sub(eight, n) pads = Concat<axis = 0>(zero, zero, lack, zero)
         y = Pad(c, pads) v = Identity(y)""", "v"),
     ("f = Gather<axis = 1>(x, zero) n = Sub(f, f) m = Greater(f, n) q = Reshape(m, minus) "

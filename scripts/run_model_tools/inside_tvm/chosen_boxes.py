@@ -7,6 +7,7 @@ one box overlaps another by more than a threshold has to come out the same.
 
 import math
 
+from run_model_tools.inside_tvm import own_operators
 from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
 from run_model_tools.inside_tvm.onnx_converters import exchanged
 from run_model_tools.inside_tvm.scatter_and_scan import compute_by
@@ -22,7 +23,6 @@ def install(tvm):
         return
     install.done = True
     from tvm import relay, topi
-    from tvm.relay.op import op as relay_op
 
     def sorted_(attrs, inputs, out_type):
         rank = len(inputs[0].shape)
@@ -38,29 +38,14 @@ def install(tvm):
         batch, classes, _ = arguments[0].shape
         return relay.TensorType((batch, classes, int(attributes["most"]) + 1), "int64")
 
-    relay_op.register(_OPERATOR, "Boxes that no better one overlaps.")
-    operator = relay_op.get(_OPERATOR)
-    operator.set_num_inputs(4)
-    for name in ("order", "boxes", "counts", "threshold"):
-        operator.add_argument(name, "Tensor", "See suppressed().")
-    operator.add_type_rel(_OPERATOR + "Rel", type_of)
-    operator.set_support_level(10)
-    relay_op.register_pattern(_OPERATOR, relay.op.OpPattern.OPAQUE)
-    relay_op.register_stateful(_OPERATOR, False)
+    def compute(attributes, inputs):
+        return suppressed(tvm, *inputs, most=int(attributes["most"]),
+                          centers=bool(attributes["centers"]))
 
-    def choose(attrs, inputs, out_type, target):
-        if target.get_target_device_type() != tvm.cpu().device_type:
-            raise ValueError("whether a box is kept depends on those before it")
-        strategy = relay.op.OpStrategy()
-        strategy.add_implementation(
-            lambda attrs, inputs, out_type: [suppressed(
-                tvm, *inputs, most=int(attrs["most"]), centers=bool(attrs["centers"]))],
-            lambda attrs, outs, target: tvm.te.create_schedule([out.op for out in outs]),
-            name=_OPERATOR)
-        return strategy
-
-    relay_op.register_strategy(_OPERATOR, tvm.target.override_native_generic_func(
-        _OPERATOR + "_strategy")(choose), level=10)
+    own_operators.register(
+        tvm, _OPERATOR, "Boxes that no better one overlaps.",
+        ("order", "boxes", "counts", "threshold"), type_of, compute,
+        "whether a box is kept depends on those before it")
 
 
 def converters():
@@ -68,13 +53,12 @@ def converters():
     of the least too."""
     import tvm
     from tvm.relay.frontend import onnx as importer
-    from tvm.relay.op import op as relay_op
 
     def convert(inputs, attributes, parameters):
         install(tvm)
-        named = tvm.ir.make_node("DictAttrs", most=int(attributes["most"]),
-                                 centers=int(attributes["center_point_box"]))
-        return tvm.relay.Call(relay_op.get(_OPERATOR), [inputs[i] for i in range(4)], named)
+        return own_operators.called(
+            tvm, _OPERATOR, [inputs[i] for i in range(4)], most=int(attributes["most"]),
+            centers=int(attributes["center_point_box"]))
 
     def sort(inputs, attributes, parameters):
         (k,) = importer.infer_value(inputs[1], parameters).numpy().tolist()

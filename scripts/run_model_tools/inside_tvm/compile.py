@@ -16,6 +16,7 @@ from run_model_tools.inside_tvm import (
     own_kernels,
     pad_channels,
     quantized_lstm,
+    resized_planes,
     result_or_error,
     scatter_and_scan,
     tell,
@@ -64,6 +65,7 @@ def compile_model(tvm, request):
     nan_operators.install(tvm)
     scatter_and_scan.install(tvm)
     chosen_boxes.install(tvm)
+    resized_planes.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
     if is_c:
@@ -208,7 +210,7 @@ def read_onnx(model, request):
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
         with importer, quantized_lstm.installed(), onnx_converters.exact(), \
-                chosen_boxes.converters():
+                chosen_boxes.converters(), resized_planes.converters():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

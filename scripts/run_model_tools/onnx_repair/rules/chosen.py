@@ -247,6 +247,15 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         return rank > 2
     if op in ("Gather", "Split"):
         return node.attrs.get("axis", 0) % rank > 0
+    if op == "Transpose":
+        return node.attrs.get("perm", [rank - 1])[0] == 0
+    if op == "Pad":
+        pads = node.ints(1, "the pads") if node.opset >= 11 and len(node.inputs) < 4 else None
+        return pads is not None and not pads[0] and not pads[rank]
+    if op == "Resize":
+        scales = node.ints(2, "the scales") if len(node.inputs) == 3 else None
+        return node.opset >= 11 and scales is not None and scales[:1] == [1] and node.attrs.get(
+            "coordinate_transformation_mode") != "tf_crop_and_resize"
     if op == "Slice":
         along = node.ints(3, "the axes") if node.opset >= 10 and len(node.inputs) > 3 else None
         return along is not None and 0 not in {axis % rank for axis in along}

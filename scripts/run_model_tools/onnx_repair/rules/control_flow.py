@@ -16,6 +16,7 @@ from run_model_tools.onnx_repair.rules.independent_turns import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.rolled import rolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.rules.turns_of_rows import turns_of_rows
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -90,6 +91,9 @@ def loop(walk: Walk, node: Node) -> list[Thing | None]:
     listed = filled_list(walk, node, body)
     if listed is not None:
         return listed
+    of_rows = turns_of_rows(walk, node, body)
+    if of_rows is not None:
+        return of_rows
     limit = node.ints(0, "the number of turns")
     turns = limit[0] if limit else MOST_TURNS + 1
     condition = node.get(1)

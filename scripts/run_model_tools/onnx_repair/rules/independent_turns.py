@@ -55,6 +55,13 @@ def at_once(walk: Walk, node: Node, body: onnx.GraphProto, state: list[Thing | N
     return None if None in found else found  # type: ignore[return-value]
 
 
+def turned(walk: Walk, values: list[Value], turning: list[bool]) -> list[Value]:
+    """Operands of an operator of single elements, of which some have the turns as a first axis."""
+    rank = max(v.rank - turns for v, turns in zip(values, turning))
+    return [reshaped(walk, v, (v.shape[0], *[1] * (rank + 1 - v.rank), *v.shape[1:]))
+            if turns else v for v, turns in zip(values, turning)]
+
+
 def _of_turns(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[str, Thing | None],
               turning: dict[str, Value]) -> Value | None:
     attrs = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
@@ -64,9 +71,7 @@ def _of_turns(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[str, Th
         return None
     values: list[Value] = operands  # type: ignore[assignment]
     if proto.op_type in ELEMENTWISE:
-        rank = max(v.rank - (name in turning) for name, v in zip(proto.input, values))
-        aligned = [reshaped(walk, v, (v.shape[0], *[1] * (rank + 1 - v.rank), *v.shape[1:]))
-                   if name in turning else v for name, v in zip(proto.input, values)]
+        aligned = turned(walk, values, [name in turning for name in proto.input])
         return walk.node_in(proto.op_type, opset, list(aligned), **attrs)
     if proto.op_type not in REDUCTIONS or attrs.get("noop_with_empty_axes"):
         return None

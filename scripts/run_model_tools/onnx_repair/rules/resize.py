@@ -240,10 +240,21 @@ def _kernel(d: np.ndarray, manner: Manner) -> np.ndarray:
 def _is_computed(walk: Walk, x: Value, manner: Manner, open_sizes: bool) -> bool:
     """Whether places and weights, which may depend on open extents, are computed with the network.
     """
-    return ((open_sizes or walk.is_open and not x.is_constant)
-            and not manner.antialias and not manner.exclude_outside
+    return (open_sizes or walk.is_open and not x.is_constant) and _has_taps(manner)
+
+
+def _has_taps(manner: Manner) -> bool:
+    """Whether computed_taps() has its places and weights."""
+    return (not manner.antialias and not manner.exclude_outside
             and manner.coordinates in _COMPUTED
             and (manner.mode != "nearest" or manner.nearest in _ROUNDED))
+
+
+def as_resized(walk: Walk, node: Node) -> Manner | None:
+    """How a Resize to computed sizes makes its elements; None where computed_taps() has no way."""
+    manner = _manner(walk, node)
+    stretches = node.attrs.get("keep_aspect_ratio_policy", "stretch") == "stretch"
+    return manner if _has_taps(manner) and stretches and "axes" not in node.attrs else None
 
 
 def _resized_at_run_time(walk: Walk, x: Value, line: Line, manner: Manner) -> Value:
@@ -258,26 +269,8 @@ def _resized_at_run_time(walk: Walk, x: Value, line: Line, manner: Manner) -> Va
     extent, out = number(line.extent), number(line.out)
     scale = graph.op("Div", out, extent) if line.by_size else graph.like(line.scale, out)
     at = cast(walk, graph.counting(line.out), out.elem_type)
-    if manner.coordinates == "align_corners":
-        length = out if line.by_size or manner.whole_lengths else graph.op("Mul", extent, scale)
-        steps = graph.op("Max", graph.op("Sub", length, 1), graph.like(1, out))
-        at = graph.op("Div", graph.op("Mul", at, graph.op("Sub", extent, 1)), steps)
-    elif manner.coordinates == "asymmetric":
-        at = graph.op("Div", at, scale)
-    else:
-        at = graph.op("Sub", graph.op("Div", graph.op("Add", at, 0.5), scale), 0.5)
-    if manner.coordinates == "pytorch_half_pixel":  # A single element is the first one.
-        at = graph.op("Mul", at, graph.op("Min", graph.op("Sub", out, 1), graph.like(1, out)))
-    last = graph.op("Sub", extent, 1)
     total: Value | None = None
-    places: list[tuple[Value, Value | None]]
-    if manner.mode == "nearest":
-        operator, offset = _ROUNDED[manner.nearest]
-        places = [(graph.op(operator, graph.op("Add", at, offset) if offset else at), None)]
-    else:
-        places = weighted_places(walk, at, manner.mode, manner.cubic_a)
-    for place, weight in places:
-        place = graph.op("Min", graph.op("Max", place, graph.like(0, place)), last)
+    for place, weight in computed_taps(walk, at, extent, out, scale, manner, line.by_size):
         term = graph.op("Gather", x, cast(walk, place, TensorProto.INT64), axis=line.axis)
         if weight is not None:
             behind = np.arange(1, x.rank - line.axis)
@@ -287,6 +280,32 @@ def _resized_at_run_time(walk: Walk, x: Value, line: Line, manner: Manner) -> Va
         total = term if total is None else graph.op("Add", total, term)
     assert total is not None
     return total
+
+
+def computed_taps(walk: Walk, at: Value, extent: Value, out: Value, scale: Value, manner: Manner,
+                  by_size: bool = True) -> list[tuple[Value, Value | None]]:
+    """(place, weight) of what the elements at some places of the result are sums of, all computed
+    with the network; places are floats, a weight of None is 1."""
+    graph = walk.graph
+    if manner.coordinates == "align_corners":
+        length = out if by_size or manner.whole_lengths else graph.op("Mul", extent, scale)
+        steps = graph.op("Max", graph.op("Sub", length, 1), graph.like(1, out))
+        at = graph.op("Div", graph.op("Mul", at, graph.op("Sub", extent, 1)), steps)
+    elif manner.coordinates == "asymmetric":
+        at = graph.op("Div", at, scale)
+    else:
+        at = graph.op("Sub", graph.op("Div", graph.op("Add", at, 0.5), scale), 0.5)
+    if manner.coordinates == "pytorch_half_pixel":  # A single element is the first one.
+        at = graph.op("Mul", at, graph.op("Min", graph.op("Sub", out, 1), graph.like(1, out)))
+    places: list[tuple[Value, Value | None]]
+    if manner.mode == "nearest":
+        operator, offset = _ROUNDED[manner.nearest]
+        places = [(graph.op(operator, graph.op("Add", at, offset) if offset else at), None)]
+    else:
+        places = weighted_places(walk, at, manner.mode, manner.cubic_a)
+    last = graph.op("Sub", extent, 1)
+    return [(graph.op("Min", graph.op("Max", place, graph.like(0, place)), last), weight)
+            for place, weight in places]
 
 
 def _resized(walk: Walk, x: Value, axis: int, places: np.ndarray, weights: np.ndarray) -> Value:
