@@ -138,7 +138,7 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
   const OutputValues& scores = add_output(result, outputs, form.scores);
   const std::string expected = "scores of " + std::to_string(rows) + " boxes";
   CandidateBlock block;
-  block.rows = rows;
+  block.rows = block.listed = rows;
   block.scores = scores.data();
   if (form.classes) {
     scores.table(rows, 1, expected);
@@ -161,10 +161,30 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
     }
     block.rows = static_cast<std::size_t>(number);
   }
-  block.decode = [&task, first = boxes.data(), numbers, input](std::size_t row) {
+  const auto of_points = [&](const OutputChoice& choice, std::size_t numbers_of_each) {
+    const OutputValues& points = add_output(result, outputs, choice);
+    const std::size_t of_row = task.keypoints * numbers_of_each;
+    if (points.size() != rows * of_row) {
+      points.fail_shape(std::to_string(of_row) + " numbers of keypoints for each of " +
+                        std::to_string(rows) + " boxes");
+    }
+    return points.data();
+  };
+  const float* points =
+      form.keypoints ? of_points(*form.keypoints, task.values_per_keypoint) : nullptr;
+  const float* point_scores = form.keypoint_scores ? of_points(*form.keypoint_scores, 1) : nullptr;
+  block.decode = [&task, first = boxes.data(), numbers, input, points,
+                  point_scores](std::size_t row) {
     const float* at = first + row * numbers;
-    return DecodedBox{
+    DecodedBox decoded{
         read_box(at, 1, task.box_format, task.units, input), {}, {}, read_angle(at + 4, task)};
+    if (points != nullptr) {
+      decoded.keypoints = read_keypoints(points + row * keypoint_numbers(task), 1, task, input);
+    }
+    for (std::size_t k = 0; point_scores != nullptr && k < task.keypoints; ++k) {
+      decoded.keypoints[k].score = point_scores[row * task.keypoints + k];
+    }
+    return decoded;
   };
   result.blocks.push_back(std::move(block));
   return result;

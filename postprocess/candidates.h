@@ -25,6 +25,7 @@ struct DecodedBox {
 // Candidates whose scores lie at regular distances in an output.
 struct CandidateBlock {
   std::size_t rows = 0;
+  std::size_t listed = 0;  // rows that ready boxes have, of which `rows` count
   std::size_t row_step = 0;
   std::size_t classes = 0;
   std::size_t class_step = 1;

@@ -28,7 +28,7 @@ void refuse_unknown(const JsonField& task, std::initializer_list<std::string_vie
 void read_keypoints(const JsonField& task, DetectionTask& detection) {
   const auto field = find_member(task, "keypoints");
   if (!field) return;
-  constexpr std::array<std::string_view, 3> kKnown{"count", "values", "offset"};
+  constexpr std::array<std::string_view, 5> kKnown{"count", "values", "offset", "output", "scores"};
   refuse_other_members(*field, kKnown);
   detection.keypoints = static_cast<std::size_t>(field->member("count").integer(1, 1000));
   detection.values_per_keypoint = count_or(*field, "values", 2, 3);
@@ -37,6 +37,16 @@ void read_keypoints(const JsonField& task, DetectionTask& detection) {
     ssd->keypoint_offset = count_or(*field, "offset", ssd->box_offset + 4, kMaxCount);
   } else if (field->has("offset")) {
     field->member("offset").fail("has a meaning with the form ssd only");
+  }
+  if (auto* boxes = std::get_if<BoxesForm>(&detection.form)) {
+    boxes->keypoints = output_field(field->member("output"));
+    if (const auto scores = find_member(*field, "scores")) {
+      boxes->keypoint_scores = output_field(*scores);
+    }
+    return;
+  }
+  for (const std::string_view key : {"output", "scores"}) {
+    if (field->has(key)) field->member(key).fail("has a meaning with the form boxes only");
   }
 }
 
@@ -95,7 +105,6 @@ BoxesForm boxes_form(const JsonField& task) {
   form.scores = output_field(task.member("scores"));
   if (const auto classes = find_member(task, "classes")) form.classes = output_field(*classes);
   if (const auto count = find_member(task, "count")) form.count = output_field(*count);
-  if (task.has("keypoints")) task.member("keypoints").fail("has no meaning with the form boxes");
   return form;
 }
 
@@ -148,14 +157,23 @@ CentersForm centers_form(const JsonField& task) {
 void read_masks(const JsonField& task, DetectionTask& detection) {
   const auto field = find_member(task, "masks");
   if (!field) return;
+  InstanceMasks masks;
+  masks.output = output_field(field->member("output"));
+  if (std::holds_alternative<BoxesForm>(detection.form)) {
+    constexpr std::array<std::string_view, 2> kOfBoxes{"output", "threshold"};
+    refuse_other_members(*field, kOfBoxes);
+    if (const auto threshold = find_member(*field, "threshold")) {
+      masks.threshold = share_field(*threshold);
+    }
+    detection.masks = masks;
+    return;
+  }
   constexpr std::array<std::string_view, 3> kKnown{"output", "count", "layout"};
   refuse_other_members(*field, kKnown);
   if (!std::holds_alternative<YoloRowsForm>(detection.form) &&
       !std::holds_alternative<BoxRowsForm>(detection.form)) {
-    field->fail("has a meaning with the forms yolo-rows, yolo-v8 and box-rows only");
+    field->fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only");
   }
-  InstanceMasks masks;
-  masks.output = output_field(field->member("output"));
   masks.count = static_cast<std::size_t>(field->member("count").integer(1, 4096));
   masks.channels_last = channels_last_field(*field);
   detection.masks = masks;

@@ -29,11 +29,12 @@ Stretch on_map(double low, double high, int input, std::size_t map) {
 }  // namespace
 
 MaskMaker::MaskMaker(const InstanceMasks& masks, std::span<const NetworkOutput> outputs,
-                     const PreprocessReport& picture)
-    : values_(find_output(outputs, masks.output)), picture_(picture) {
+                     const PreprocessReport& picture, std::size_t rows)
+    : masks_(masks), values_(find_output(outputs, masks.output)), picture_(picture) {
   const OutputValues::Planes planes =
-      values_.planes(masks.channels_last, masks.count, masks.count,
-                     std::to_string(masks.count) + " prototypes of masks");
+      masks.count == 0 ? values_.maps_of_rows(rows)
+                       : values_.planes(masks.channels_last, masks.count, masks.count,
+                                        std::to_string(masks.count) + " prototypes of masks");
   height_ = planes.height;
   width_ = planes.width;
   pixel_step_ = planes.pixel_step;
@@ -51,21 +52,47 @@ double MaskMaker::interpolated(const std::vector<float>& sums, const Place& x, c
                  between(at(x.low, y.high), at(x.high, y.high), x.weight), y.weight);
 }
 
-InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& in_picture) const {
+std::optional<Box> MaskMaker::part_above(std::size_t row) const {
+  std::size_t left = width_, right = 0, top = height_, bottom = 0;
+  const float* value = values_.data() + row * prototype_step_;
+  for (std::size_t y = 0; y < height_; ++y) {
+    for (std::size_t x = 0; x < width_; ++x, ++value) {
+      if (*value <= masks_.threshold) continue;
+      left = std::min(left, x);
+      right = std::max(right, x + 1);
+      top = std::min(top, y);
+      bottom = y + 1;
+    }
+  }
+  if (left >= right) return std::nullopt;
+  const double x_scale = picture_.input_width / static_cast<double>(width_);
+  const double y_scale = picture_.input_height / static_cast<double>(height_);
+  // As far as it is interpolated.
+  return Box{(static_cast<double>(left) - 1) * x_scale, (static_cast<double>(top) - 1) * y_scale,
+             (static_cast<double>(right) + 1) * x_scale,
+             (static_cast<double>(bottom) + 1) * y_scale};
+}
+
+InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& of_box, std::size_t row) const {
+  Box box = decoded.box, in_picture = of_box;
+  if (masks_.count == 0) {
+    const std::optional<Box> part = part_above(row);
+    if (!part) return {};
+    box = *part;
+    in_picture = WayBack(picture_).box(box);
+  }
   const Stretch columns = stretch(in_picture.left, in_picture.right, picture_.original_width);
   const Stretch rows = stretch(in_picture.top, in_picture.bottom, picture_.original_height);
   InstanceMask mask{columns.first, rows.first, columns.count, rows.count, {}};
   mask.pixels.assign(static_cast<std::size_t>(columns.count) * static_cast<std::size_t>(rows.count),
                      0);
-  const Box& box = decoded.box;
   const Stretch across = on_map(box.left, box.right, picture_.input_width, width_);
   const Stretch down = on_map(box.top, box.bottom, picture_.input_height, height_);
   const Region part{across.first, down.first, across.count, down.count};
   if (part.width == 0 || part.height == 0 || mask.pixels.empty()) return mask;
   std::vector<float> sums(static_cast<std::size_t>(part.width) *
                           static_cast<std::size_t>(part.height));
-  for (std::size_t c = 0; c < decoded.mask_factors.size(); ++c) {
-    const float factor = decoded.mask_factors[c];
+  const auto add = [&](std::size_t c, float factor) {
     float* to = sums.data();
     for (int y = 0; y < part.height; ++y) {
       const float* from =
@@ -74,7 +101,10 @@ InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& in_picture) c
               pixel_step_;
       for (int x = 0; x < part.width; ++x, from += pixel_step_) *to++ += factor * *from;
     }
-  }
+  };
+  if (masks_.count == 0) add(row, 1.0F);
+  for (std::size_t c = 0; c < decoded.mask_factors.size(); ++c) add(c, decoded.mask_factors[c]);
+  const double least = masks_.count == 0 ? masks_.threshold : 0.0;
   const Axis x_axis = Axis::across(picture_), y_axis = Axis::down(picture_);
   const WayBack way(picture_);
   std::uint8_t* pixel = mask.pixels.data();
@@ -85,9 +115,9 @@ InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& in_picture) c
           input_y >= box.bottom) {
         continue;
       }
-      const Place column = x_axis.at(input_x, width_), row = y_axis.at(input_y, height_);
-      if (!column.seen || !row.seen) continue;
-      *pixel = interpolated(sums, column, row, part) > 0 ? 1 : 0;
+      const Place column = x_axis.at(input_x, width_), line = y_axis.at(input_y, height_);
+      if (!column.seen || !line.seen) continue;
+      *pixel = interpolated(sums, column, line, part) > least ? 1 : 0;
     }
   }
   return mask;

@@ -155,6 +155,17 @@ OutputValues::Planes OutputValues::planes(bool channels_last, std::size_t least,
   return {channels, shape[2], shape[3], shape[2] * shape[3], 1};
 }
 
+OutputValues::Planes OutputValues::maps_of_rows(std::size_t rows) const {
+  const std::vector<std::int64_t>& shape = output_->tensor.shape();
+  if (shape.size() < 3 || shape.size() > 4 || (shape.size() == 4 && shape[1] != 1) ||
+      shape.front() != static_cast<std::int64_t>(rows)) {
+    fail_shape("maps of " + std::to_string(rows) + " boxes as [N, H, W] or [N, 1, H, W]");
+  }
+  const auto height = static_cast<std::size_t>(shape[shape.size() - 2]);
+  const auto width = static_cast<std::size_t>(shape.back());
+  return {rows, height, width, height * width, 1};
+}
+
 void OutputValues::fail_shape(const std::string& expected) const {
   throw Error(ErrorKind::kMismatch,
               output_text(*output_) + " has the shape " + shape_name(output_->tensor.shape()) +

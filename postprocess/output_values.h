@@ -70,6 +70,9 @@ class OutputValues {
   Planes planes(bool channels_last, std::size_t least, std::size_t most,
                 const std::string& expected) const;
 
+  // A map for each of some rows, [rows, H, W] or [rows, 1, H, W]. Throws Error(kMismatch).
+  Planes maps_of_rows(std::size_t rows) const;
+
   [[noreturn]] void fail_shape(const std::string& expected) const;
   [[noreturn]] void fail_value(const std::string& problem, const std::string& hint) const;
 

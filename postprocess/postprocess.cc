@@ -54,7 +54,7 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
       suppress(task, choose_candidates(task, blocks, whole.labels.size(), input));
   const WayBack back(picture);
   std::optional<MaskMaker> masks;
-  if (task.masks) masks.emplace(*task.masks, outputs, picture);
+  if (task.masks) masks.emplace(*task.masks, outputs, picture, blocks.blocks.front().listed);
   DetectionResult result;
   for (const Candidate& candidate : kept) {
     Detection detection;
@@ -80,7 +80,7 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
       const auto [x, y] = back.to_picture(point.x, point.y);
       detection.keypoints.push_back({x, y, point.score});
     }
-    if (masks) detection.mask = masks->make(candidate.decoded, detection.box);
+    if (masks) detection.mask = masks->make(candidate.decoded, detection.box, candidate.order);
     result.detections.push_back(std::move(detection));
   }
   return result;

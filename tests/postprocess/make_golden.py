@@ -24,7 +24,7 @@ from golden_cases.anchors import (
 )
 from golden_cases.images import depth, depth_crop, image
 from golden_cases.maps import centers, heatmaps, segmentation
-from golden_cases.ready import detr, ready_boxes, rt_detr
+from golden_cases.ready import detr, mask_rcnn, ready_boxes, rt_detr
 from golden_cases.yolo import instance_masks, yoeo_rows, yolo_heads, yolo_v8, yolox
 
 OUTPUT = Path(__file__).parent / "data/golden.json"
@@ -45,7 +45,8 @@ def main() -> None:
              centers(random, "NCHW", "sigmoid", True), centers(random, "NHWC", "none", False),
              depth(random, "bicubic"), depth(random, "bilinear"), depth_crop(random),
              image(random, "NCHW", "RGB", "output"), image(random, "NHWC", "BGR", "picture"),
-             image(random, "NHWC", "GRAY", "output")]
+             image(random, "NHWC", "GRAY", "output"),
+             mask_rcnn(np.random.default_rng(19))]
     for item in cases:
         assert item["expected"], item["name"]
         print(item["name"], len(item["expected"]))

@@ -152,7 +152,8 @@ TEST(TaskTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(with(yolo_heads(), "/anchors", json::array()), HasSubstr("not one list for each"));
   EXPECT_THAT(with(yolo_heads(), "/scale_xy", 1.1), HasSubstr("coding v3 only"));
   const json masks = json::parse(R"({"output": 1, "count": 4, "layout": "NCHW"})");
-  EXPECT_THAT(with(yolo_heads(), "/masks", masks), HasSubstr("yolo-rows, yolo-v8 and box-rows"));
+  EXPECT_THAT(with(yolo_heads(), "/masks", masks),
+              HasSubstr("yolo-rows, yolo-v8, boxes and box-rows"));
   EXPECT_THAT(with(rows(), "/masks", json::parse(R"({"output": 1, "layout": "NCHW"})")),
               HasSubstr("count"));
   EXPECT_THAT(with(rows(), "/strides", json::array()), HasSubstr("is empty"));

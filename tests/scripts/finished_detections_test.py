@@ -25,18 +25,20 @@ SHAPE = (3, 16, 24)
 
 
 def save_detector(path: Path) -> Path:
-    """A box for each pixel that is nearly white, which hardly any of noise is."""
+    """A box and a mask for each pixel that is nearly white, which hardly any of noise is."""
     y, x = (axis.ravel() for axis in np.mgrid[:SHAPE[1], :SHAPE[2]])
     grid = np.stack([x, y, x + 1, y + 1], 1).astype(np.float32)
     return save_network(path, f"""(float{list(SHAPE)} x) => (
-            float[n, 4] boxes, int64[n] labels, float[n] scores) {{
+            float[n, 4] boxes, int64[n] labels, float[n] scores, float[n, 1, 16, 24] masks) {{
         least = ReduceMin<axes=[0], keepdims=0>(x)
         flat = Reshape(least, all)
         kept = Greater(flat, white)
         boxes = Compress<axis=0>(grid, kept)
         labels = Compress<axis=0>(numbers, kept)
         scores = Compress<axis=0>(flat, kept)
+        masks = Compress<axis=0>(maps, kept)
     }}""", {"all": np.array([-1]), "white": np.float32(0.93), "grid": grid,
+            "maps": np.eye(len(grid), dtype=np.float32).reshape(-1, 1, *SHAPE[1:]),
             "numbers": 1 + np.arange(len(grid)) % 90})
 
 
@@ -48,16 +50,16 @@ def test_what_they_find_is_reported_in_the_picture(command, tmp_path):
     pixels[4:12, 10:40] = 250
     Image.fromarray(pixels).save(pictures / "white.png")
 
-    report = command("compile_model", model, "--out", tmp_path, "--task", "torchvision_rcnn",
+    report = command("compile_model", model, "--out", tmp_path, "--task", "torchvision_mask_rcnn",
                      "--verify-with", pictures, "--json").stdout
     metadata = json.loads(report)["metadata"]
     assert metadata["inputs"][0]["layout"] == "CHW"
     assert metadata["verification"]["done"] and metadata["verification"]["pictures_tried"] == 2
     # Which the noise alone would not have shown.
     assert "empty for all" in command("compile_model", model, "--out", tmp_path, "--task",
-                                      "torchvision_rcnn").stdout
+                                      "torchvision_mask_rcnn").stdout
 
-    preset, counts = find("torchvision_rcnn"), []
+    preset, counts = find("torchvision_mask_rcnn"), []
     for path in sorted(pictures.iterdir()):
         done = subprocess.run([PROGRAM, "net", tmp_path, path, "--json"], capture_output=True,
                               text=True, check=False)
@@ -66,12 +68,13 @@ def test_what_they_find_is_reported_in_the_picture(command, tmp_path):
         tensor = preprocess(load_picture(path), preset.preprocessing, SHAPE, "float32",
                             "CHW").tensor
         place = placement_of(preset.preprocessing, (60, 20), SHAPE[:0:-1])
-        expected, = Reference(["boxes", "labels", "scores"],
+        expected, = Reference(["boxes", "labels", "scores", "masks"],
                               run_onnxruntime(model, {"x": tensor}), place).results(preset.tasks)
         for one, other in zip(found, expected["detections"], strict=True):
             assert one["box"] == pytest.approx(other["box"], abs=2e-3)
-            assert [one[key] for key in ("class", "label")] == [
-                other[key] for key in ("class", "label")]
+            assert [one[key] for key in ("class", "label", "mask")] == [
+                other[key] for key in ("class", "label", "mask")]
+            assert one["mask"]["pixels"]
             assert one["score"] == pytest.approx(other["score"], abs=1e-6)
         counts.append(len(found))
     assert counts[0] == 0 and counts[1] > 10

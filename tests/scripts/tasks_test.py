@@ -239,6 +239,15 @@ def test_presets():
         error = refused(check_fit, presets[name].tasks,
                         [outputs[key] for key in ("boxes", *order[:0:-1])], "m")
         assert "'l' is int64, where scores are expected" in str(error)
+    boxes = [outputs[key] for key in ("boxes", "labels", "scores")]
+    masks, points = Output("m", (None, 1, 60, 80)), Output("p", (None, 17, 3))
+    check_fit(presets["torchvision_mask_rcnn"].tasks, [*boxes, masks], "m")
+    check_fit(presets["torchvision_keypoint_rcnn"].tasks,
+              [*boxes, points, Output("s", (None, 17))], "m")
+    assert "a map for each box" in str(refused(
+        check_fit, presets["torchvision_mask_rcnn"].tasks, [*boxes, Output("s", (None, 17))], "m"))
+    assert "17 numbers of keypoints' scores" in str(refused(
+        check_fit, presets["torchvision_keypoint_rcnn"].tasks, [*boxes, points, points], "m"))
 
 
 def test_mediapipes_anchors():

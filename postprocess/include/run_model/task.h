@@ -142,6 +142,7 @@ struct CentersForm {
 struct BoxesForm {
   OutputChoice boxes, scores;
   std::optional<OutputChoice> classes, count;
+  std::optional<OutputChoice> keypoints, keypoint_scores;  // of each box, its keypoints
 };
 
 // The same in one output, a row for each: box, score, class.
@@ -163,11 +164,13 @@ struct Suppression {
 };
 
 // Masks of single things: the sum of prototypes, each times a factor that stands behind all other
-// numbers of the thing's row; YOLACT's, and of YOLO's segmentation networks.
+// numbers of the thing's row; YOLACT's, and of YOLO's segmentation networks. Of boxes that are
+// ready a map for each, which covers the input; Mask R-CNN's.
 struct InstanceMasks {
-  OutputChoice output;    // the prototypes, [1, count, H, W] or [1, H, W, count]
-  std::size_t count = 0;  // of prototypes
+  OutputChoice output;    // the prototypes, [1, count, H, W] or [1, H, W, count]; or [N, H, W]
+  std::size_t count = 0;  // of prototypes; 0: the output has a map for each box
   bool channels_last = false;
+  double threshold = 0.5;  // of a box's own map: above it a pixel belongs to the thing
 };
 
 enum class BoxClip { kNone, kInput, kPicture };

@@ -94,8 +94,6 @@ def _check_boxes(task: Field) -> None:
     for key in ("boxes", "scores"):
         output_field(task.member(key))
     task.check(output_field, "classes", "count")
-    if "keypoints" in task.object():
-        task.member("keypoints").fail("has no meaning with the form boxes")
     task.member("box_format").one_of(*BOX_FORMATS)
     task.member("units").one_of(*UNITS)
     _check_activation(task)
@@ -156,22 +154,33 @@ def _check_keypoints(task: Field, form: str) -> None:
     keypoints = task.find("keypoints")
     if not keypoints:
         return
-    keypoints.refuse_others(("count", "values", "offset"))
+    keypoints.refuse_others(("count", "values", "offset", "output", "scores"))
     keypoints.member("count").whole(1, 1000)
     keypoints.check(lambda field: field.whole(2, 3), "values")
     if "offset" in keypoints.object() and form != "ssd":
         keypoints.member("offset").fail("has a meaning with the form ssd only")
     keypoints.check(Field.whole, "offset")
+    if form == "boxes":
+        output_field(keypoints.member("output"))
+        keypoints.check(output_field, "scores")
+        return
+    for key in ("output", "scores"):
+        if key in keypoints.object():
+            keypoints.member(key).fail("has a meaning with the form boxes only")
 
 
 def _check_masks(task: Field, form: str) -> None:
     masks = task.find("masks")
     if not masks:
         return
+    output_field(masks.member("output"))
+    if form == "boxes":
+        masks.refuse_others(("output", "threshold"))
+        masks.check(Field.share, "threshold")
+        return
     masks.refuse_others(("output", "count", "layout"))
     if form not in ("yolo-rows", "yolo-v8", "box-rows"):
-        masks.fail("has a meaning with the forms yolo-rows, yolo-v8 and box-rows only")
-    output_field(masks.member("output"))
+        masks.fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only")
     masks.member("count").whole(1, 4096)
     masks.member("layout").one_of("NCHW", "NHWC")
 

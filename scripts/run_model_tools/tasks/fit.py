@@ -174,6 +174,15 @@ class _Fit:
         if (scores.dtype or "").startswith(("int32", "int64")):
             self._refuse(f"its output '{scores.name}' is {scores.dtype}, where scores are expected;"
                          " boxes, classes and scores may come in another order")
+        if self._task.get("masks") is not None:
+            maps = self._output(self._task["masks"]["output"])
+            if maps.shape is not None and len(maps.shape) != 3 and (
+                    len(maps.shape) != 4 or maps.shape[1] not in (None, 1)):
+                self._refuse_shape(maps, "a map for each box")
+        if keypoints := self._task.get("keypoints"):
+            self._check_of_each(keypoints["output"], self._keypoint_values(), "keypoints")
+            if keypoints.get("scores") is not None:
+                self._check_of_each(keypoints["scores"], keypoints["count"], "keypoints' scores")
         rows, size = self._rows(boxes), _size(scores.shape)
         if rows is None:
             return
@@ -184,6 +193,12 @@ class _Fit:
             self._refuse_shape(scores, f"numbers for {rows[0]} boxes")
         if self._task.get("classes") is None and size is not None:
             self._check_labels(scores, size // rows[0])
+
+    def _check_of_each(self, choice: str | int, count: int, what: str) -> None:
+        output = self._output(choice)
+        found = None if not output.shape else _product(output.shape[1:])
+        if found not in (None, count):
+            self._refuse_shape(output, f"{count} numbers of {what} for each box")
 
     def _detection_box_rows(self) -> None:
         output = self._output(self._task["output"])

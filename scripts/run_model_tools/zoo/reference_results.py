@@ -96,6 +96,13 @@ class Reference:
 
     def _mask_of_thing(self, task: dict[str, Any], place: int, box: np.ndarray) -> dict[str, Any]:
         """box: on the input."""
+        if task["form"] == "boxes":
+            maps = self._whole(task["masks"]["output"])
+            height, width = maps.shape[-2:]
+            everywhere = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
+            return areas_of_mask(mask_of_thing(
+                maps.reshape(-1, height, width)[place] - task["masks"].get("threshold", 0.5),
+                everywhere, self._placement))
         numbers = self._output(task["output"])
         if task["form"] == "yolo-v8":
             numbers = numbers.T
@@ -254,7 +261,11 @@ class Reference:
         if task.get("count") is not None:
             scores[int(self._output(task["count"])):] = -1
         corners = self._units(_corners(boxes, task["box_format"]), task["units"])
-        return corners, scores, np.zeros((len(boxes), 0, 2))
+        points = np.zeros((len(boxes), 0, 2))
+        if (keypoints := task.get("keypoints")) is not None:
+            points = self._whole(keypoints["output"]).reshape(
+                len(boxes), keypoints["count"], keypoints.get("values", 2))[..., :2]
+        return corners, scores, self._units(points, task["units"])
 
     # The other kinds.
 
