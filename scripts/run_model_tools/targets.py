@@ -139,7 +139,13 @@ def find_target(text: str, name: str | None = None) -> Target:
     words = text.split(None, 1)
     if words and (words[0] in DEVICE_KINDS or _is_device(words[0])):
         return _find_device(text, name)
-    return Target(name or _folder_of(text), text)
+    return Target(name or _folder_of(text), _with_vendor(text))
+
+
+def _with_vendor(text: str) -> str:
+    """A triple of 32-bit Arm as LLVM knows it: without a vendor it takes Linux for one and not for
+    Arm's ABI, and gets what casts between int64 and floats return from the wrong registers."""
+    return re.sub(r"(-mtriple=(?:arm|thumb)\w*)-linux-(?=\w*eabi)", r"\1-unknown-linux-", text)
 
 
 def _is_device(word: str) -> bool:

@@ -1,5 +1,7 @@
 """Targets: the list, names, folders and the compilers that link for them."""
 
+import re
+
 import pytest
 
 from run_model_tools import targets
@@ -55,6 +57,13 @@ def test_other_strings_become_folders():
     ("llvm -mtriple=mips64-linux-gnuabi64", "mips64-linux-gnuabi64-g++")])
 def test_compilers(target, compiler):
     assert find_target(target).compiler() == compiler
+
+
+def test_triples_of_arm_have_a_vendor():
+    """Which LLVM wants, or casts of int64 are wrong."""
+    for text in [*named_targets(), "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a9"]:
+        assert not re.search("mtriple=arm[^-]*-linux", find_target(text).tvm)
+    assert "=armv7l-unknown-linux-gnueabihf -mcpu" in find_target(text).tvm
 
 
 def test_another_schema_is_refused(tmp_path, monkeypatch):
