@@ -84,7 +84,7 @@ def summed(walk: Walk, one: Turned, wanted: tuple[int, ...] | Mapping[int, Value
     rows, axes = one.rows, dict(one.axes)
     for axis, places in sorted(wanted.items()):
         line = axes.pop(axis)
-        if places.array is None:  # It may be counted from the end.
+        if places.array is None or (places.array < 0).any():  # It may be counted from the end.
             places = graph.op("Where", graph.op("Less", places, 0),
                               graph.op("Add", places, _value(walk, line.extent)), places)
         weights = cast(walk, line.weights(places), rows.elem_type)

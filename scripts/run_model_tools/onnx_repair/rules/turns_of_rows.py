@@ -53,8 +53,8 @@ class _Unknown(Exception):
 def turns_of_rows(walk: Walk, node: Node, body: onnx.GraphProto) -> list[Thing | None] | None:
     """What the loop gives; None of any other."""
     limit, goes_on = node.get(0), node.get(1)
-    if limit is None or limit.array is not None or walk.is_open or goes_on is not None and (
-            goes_on.array is None or not goes_on.array.item()):
+    if limit is None or limit.array is not None or walk.is_open or node.opset < 11 \
+            or goes_on is not None and (goes_on.array is None or not goes_on.array.item()):
         return None
     every = every_place(walk, limit)
     try:
@@ -354,7 +354,7 @@ class _Turns:
 
     def _sliced(self, node: Node) -> Turned:
         one = self._turned(node.inputs[0])
-        if node.opset < 10 or one.is_flat or any(s != 1 for s in self._ints(node, 4) or []):
+        if one.is_flat or any(s != 1 for s in self._ints(node, 4) or []):
             raise _Unknown
         starts, ends = self._parts(node.inputs[1]), self._parts(node.inputs[2])
         axes = self._ints(node, 3) or list(range(len(starts)))
@@ -387,7 +387,7 @@ class _Turns:
     def _resized(self, node: Node) -> Turned:
         one = self._plain(node.inputs[0])
         scales = node.get(2)
-        if node.opset < 11 or len(node.inputs) != 4 or scales is not None and scales.size:
+        if len(node.inputs) != 4 or scales is not None and scales.size:
             raise _Unknown
         manner, sizes = as_resized(self.walk, node), self._parts(node.inputs[3])
         if manner is None or len(sizes) != one.rank or not one.rows.is_float:
