@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE, REDUCTIONS
+from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE, REDUCTIONS, turned
 from run_model_tools.onnx_repair.values import Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -64,7 +64,6 @@ class _Roll:
             return None
         given = [[self.walk.graph.values[n.input[i]] for n in nodes]
                  for i in range(len(node.input))]
-        rank = max((operand[0].rank for operand in given), default=0)
         operands = [self.of(operand) for operand in given]
         if any(operand is None for operand in operands):
             return None
@@ -73,23 +72,21 @@ class _Roll:
             return first
         if node.op_type == "TopK" and turning == [True, False]:
             attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-            attrs["axis"] = attrs["axis"] % first.rank + 1
+            attrs["axis"] = attrs.get("axis", -1) % first.rank + 1
             made = self.walk.graph.ops("TopK", operands, 2, **attrs)
             self.known.update((tuple(n.output[i] for n in nodes), made[i]) for i in range(2))
             return made[which.pop()]
         if len(node.output) > 1:
             return None
-        return self._at_once(node, operands, turning, rank, first)  # type: ignore[arg-type]
+        return self._at_once(node, operands, turning, first)  # type: ignore[arg-type]
 
     def _at_once(self, node: onnx.NodeProto, operands: list[Value], turning: list[bool],
-                 rank: int, one: Value) -> Value | None:
+                 one: Value) -> Value | None:
         """What one node makes of operands of which some have the turns along the first axis."""
         graph = self.walk.graph
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type in ELEMENTWISE:
-            return graph.op(node.op_type, *[
-                reshaped(self.walk, o, (self.count, *[1] * (rank + 1 - o.rank), *o.shape[1:]))
-                if turns else o for o, turns in zip(operands, turning)], **attrs)
+            return graph.op(node.op_type, *turned(self.walk, operands, turning), **attrs)
         if node.op_type in ("Reshape", "Squeeze", "Unsqueeze") and turning[0] and not any(
                 turning[1:]):
             return reshaped(self.walk, operands[0], (self.count, *one.shape))
@@ -102,7 +99,8 @@ class _Roll:
             made = graph.op("Gather", *operands, axis=axis)
             front = [axis, *(i for i in range(made.rank) if i != axis)]
             return made if axis == 0 else graph.op("Transpose", made, perm=front)
-        if node.op_type == "Gather" and turning == [True, True] and rank == 1 == one.rank:
+        if node.op_type == "Gather" and turning == [True, True] and [
+                o.rank for o in operands] == [2, 2]:
             return self.walk.node_in("GatherElements", 13, list(operands), axis=1)
         if node.op_type == "Slice" and turning == [False, True, True, False, False] and [
                 o.ints() for o in operands[3:]] == [[0], [1]] and operands[1].array is not None:
