@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import ToolError
 from run_model_tools.tasks.description import check_tasks
+from run_model_tools.tasks.presets import read_presets
 
 GOLDEN = Path(__file__).parent / "data" / "golden.json"
 OTHER_VALUES = [None, True, False, 0, 1, 2, -1, 0.5, 1.5, 70000, 10**9, "", "none", "sigmoid",
@@ -32,8 +32,7 @@ OF_EACH = 130
 
 def descriptions() -> list[dict[str, Any]]:
     found = [case["task"] for case in json.loads(GOLDEN.read_text())["cases"]]
-    presets = json.loads((DATA_ROOT / "artifacts" / "tasks.json").read_text())["presets"]
-    return found + [task for preset in presets for task in preset["tasks"]]
+    return found + [task for preset in read_presets().values() for task in preset.tasks]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -234,6 +234,7 @@ def test_presets():
     outputs = {"boxes": Output("b", (None, 4), "float32"), "labels": Output("l", (None,), "int64"),
                "scores": Output("s", (None,), "float32")}
     for name, order in (("torchvision_detection", ("boxes", "scores", "labels")),
+                        ("torchvision_ssd", ("boxes", "scores", "labels")),
                         ("torchvision_rcnn", ("boxes", "labels", "scores"))):
         check_fit(presets[name].tasks, [outputs[key] for key in order], "m")
         error = refused(check_fit, presets[name].tasks,
