@@ -117,8 +117,8 @@ typedef union {
 
 /* NaN if one of both is, as ONNX has it.  NEON has an instruction for that, which Clang takes from
  * Arm's intrinsic only (41 means float32x4_t); x86's gives its second operand where one is NaN, so
- * that a constant as `b` costs nothing more; RISC-V's prefers the number, which scalars mend faster
- * than vectors. */
+ * that a constant as `b` costs nothing more; RISC-V's prefers the number, so that its scalars are
+ * looked at for NaN, and its vectors compared as x86's would be. */
 KERNEL vec maximum(vec a, vec b) {
 #if defined(NEON_CLANG)
   neon_vec x = {a}, y = {b};

@@ -1,8 +1,8 @@
 /* Vectors of words, which are two int16 numbers or four bytes, and products of them that are added
  * up exactly in 32 bits: in one step, every word of a vector is multiplied with one of another.
  *
- * With NUMBERS_APART, weights of two int16 numbers are not beside each other but the first ones of
- * all lanes before the second ones, as NEON and RISC-V multiply them. */
+ * With four lanes, weights of two int16 numbers are not beside each other but the first ones of all
+ * lanes before the second ones, as NEON multiplies them. */
 #ifndef RUN_MODEL_KERNELS_WORDS_H_
 #define RUN_MODEL_KERNELS_WORDS_H_
 
@@ -59,9 +59,8 @@ KERNEL ivec multiply_pairs(ivec a, ivec b) {
 }
 #endif
 
-/* add_pairs(sums, a, b): the same added to sums. */
+/* Of each lane, the product of two int16 numbers. */
 #if LANES == 4 || defined(RISCV_VECTORS)
-#define NUMBERS_APART 1
 KERNEL ivec multiply_long(lane_shorts a, lane_shorts b) {
 #if defined(__clang__) && defined(__ARM_NEON)
   typedef signed char eight_bytes __attribute__((vector_size(8)));
@@ -71,21 +70,24 @@ KERNEL ivec multiply_long(lane_shorts a, lane_shorts b) {
   return __builtin_convertvector(a, ivec) * __builtin_convertvector(b, ivec);
 #endif
 }
+#endif
 
-/* `a` is from load_pair(). */
+/* add_pairs(sums, a, b): multiply_pairs(a, b) added to sums; `a` is from load_pair(). */
+#if LANES == 4
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
   const shorts w = (shorts)b, x = (shorts)a;
-#if LANES == 4
   sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3),
                         __builtin_shufflevector(x, x, 0, 0, 0, 0));
   return sums + multiply_long(__builtin_shufflevector(w, w, 4, 5, 6, 7),
                               __builtin_shufflevector(x, x, 1, 1, 1, 1));
-#else
-  sums += multiply_long(__builtin_shufflevector(w, w, 0, 1, 2, 3, 4, 5, 6, 7),
-                        __builtin_shufflevector(x, x, 0, 0, 0, 0, 0, 0, 0, 0));
-  return sums + multiply_long(__builtin_shufflevector(w, w, 8, 9, 10, 11, 12, 13, 14, 15),
-                              __builtin_shufflevector(x, x, 1, 1, 1, 1, 1, 1, 1, 1));
-#endif
+}
+#elif defined(RISCV_VECTORS)
+/* An instruction multiplies a vector with one number, and weights are taken apart once for all
+ * sums: of numbers that are widened Clang makes products and sums of their own. */
+KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
+  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
+  sums += ((ivec)((bits)b << 16) >> 16) * (a[0] - (ivec){0});
+  return sums + (b >> 16) * (a[1] - (ivec){0});
 }
 #elif LANES == 16 && defined(__AVX512VNNI__)
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
@@ -99,14 +101,19 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(a, b); }
 #endif
 
-/* A word for all lanes of add_pairs(), which takes it from the first one where NEON does. */
-#if defined(NUMBERS_APART) && defined(__aarch64__)
+/* A word for all lanes of add_pairs(), which takes it from the first one where NEON does, and its
+ * numbers from the first two where RISC-V does. */
+#if LANES == 4 && defined(__aarch64__)
 KERNEL ivec load_pair(const void* from) { return (ivec){*(const word_in_memory*)from}; }
-#elif defined(NUMBERS_APART) && !defined(__ARM_NEON)
+#elif (LANES == 4 || defined(RISCV_VECTORS)) && !defined(__ARM_NEON)
 KERNEL ivec load_pair(const void* from) {
   typedef short in_memory __attribute__((may_alias));
   const in_memory* pair = (const in_memory*)from;
+#ifdef RISCV_VECTORS
+  return (ivec){pair[0], pair[1]};
+#else
   return (ivec)(shorts){pair[0], pair[1]};
+#endif
 }
 #else
 KERNEL ivec load_pair(const void* from) { return splat_word(from); }

@@ -59,9 +59,8 @@ class Isa:
         return self.dot is None and self.name in widening
 
     @property
-    def numbers_apart(self) -> bool:
-        """Whether words of two numbers lie with the first ones of all lanes before the second ones
-        (words.h): where an instruction multiplies a number of int16 with those of all lanes."""
+    def multiplies_lanes(self) -> bool:
+        """Whether an instruction multiplies a vector's int16 numbers each with one of another."""
         return self.lanes == 4 or self.name in ("rvv", "rvv256")
 
     @property

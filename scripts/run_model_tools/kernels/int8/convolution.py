@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,17 @@ _LEAST_TASK = 1 << 20
 _X86_WORD_COST, _WORD_COST = 0.3, 1.0
 
 
+def of_words(isa: Isa) -> Isa:
+    """The instruction set as words' register tiles see it: where weights are widened in registers,
+    a vector of words takes two."""
+    if not isa.name.startswith("rvv"):
+        return isa
+    return replace(isa, registers=isa.registers - 4, tile=((isa.registers - 6) // 2, 2))
+
+
 def largest_tile(isa: Isa) -> tuple[int, int]:
     """(pixels, vectors) of the register tile; see u8s8-conv.c.in for the budget."""
+    isa = of_words(isa)
     if isa.registers < 32 and not isa.widens_bytes:
         return (4, 2) if isa.lanes == 8 else (3, 2)
     return isa.tile
@@ -146,7 +155,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         here = min(vectors, blocks - c * vectors)
         full = np.zeros((*need.weights.shape[:2], here * lanes, need.weights.shape[3]), np.int8)
         full[:, :, :need.weights.shape[2]] = need.weights
-        packed.append(in_words(full, isa))
+        packed.append(in_words(full, lanes))
 
     height, width = _plane(conv, isa)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
@@ -182,10 +191,10 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
               "multiply_adds": conv.multiply_adds})
 
 
-def in_words(weights: np.ndarray, isa: Isa) -> np.ndarray:
+def in_words(weights: np.ndarray, lanes: int) -> np.ndarray:
     """In one dimension, weights [...][output channel][number of a word] as c/words.h has them."""
-    if isa.numbers_apart and weights.shape[-1] == 2:
-        weights = weights.reshape(*weights.shape[:-2], -1, isa.lanes, 2).swapaxes(-1, -2)
+    if lanes == 4 and weights.shape[-1] == 2:
+        weights = weights.reshape(*weights.shape[:-2], -1, lanes, 2).swapaxes(-1, -2)
     return np.ascontiguousarray(weights).reshape(-1)
 
 

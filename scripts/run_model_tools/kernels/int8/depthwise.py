@@ -36,7 +36,7 @@ def _reach(conv: Convolution) -> int:
 def _word_group(conv: Convolution, isa: Isa) -> tuple[int, int]:
     """(outputs, words): how many neighbouring outputs of a row find all their taps in so many
     words of four columns; (1, 0) where taps are multiplied one by one."""
-    if isa.widens_bytes and isa.numbers_apart:
+    if isa.widens_bytes and isa.multiplies_lanes:
         return 1, 0
     reach = _reach(conv)
     words = -(-reach // 4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from run_model_tools.kernels import winograd
 from run_model_tools.kernels.convolution import blocks_of, places_of
-from run_model_tools.kernels.int8.convolution import in_words, per_channel
+from run_model_tools.kernels.int8.convolution import in_words, of_words, per_channel
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
@@ -32,7 +32,8 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, int]]:
     if len(set(places)) != len(places) or _largest_sum(quantized) >= _MOST_SUM:
         return []
     return [{name: value for name, value in parameters.items() if name != "tile"}
-            for parameters in candidates(conv, isa, math.inf) if parameters["tile"] == _TILE]
+            for parameters in candidates(conv, of_words(isa), math.inf)
+            if parameters["tile"] == _TILE]
 
 
 def _largest_sum(quantized: QuantizedConvolution) -> int:
@@ -66,7 +67,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, group: int, splits: int, pix
         kind="conv2d_int8_winograd4", template="u8s8-conv-winograd.c.in", defines=defines,
         phases=(Phase("int8_winograd", -(-tiles // group) * splits),),
         inputs=quantized.layer_inputs(lanes),
-        constants=(_packed(quantized, isa, vectors),
+        constants=(_packed(quantized, lanes, vectors),
                    *per_channel(quantized, isa, parts * vectors)),
         output_shape=conv.output_shape(lanes), output_dtype=quantized.output_dtype,
         scratch_bytes=_POSITIONS * lanes * (2 * numbers + 4 * (group * vectors | 1)),
@@ -75,9 +76,9 @@ def make(quantized: QuantizedConvolution, isa: Isa, group: int, splits: int, pix
               "vectors": vectors, "taps": taps, "multiply_adds": conv.multiply_adds})
 
 
-def _packed(quantized: QuantizedConvolution, isa: Isa, vectors: int) -> np.ndarray:
+def _packed(quantized: QuantizedConvolution, lanes: int, vectors: int) -> np.ndarray:
     """int8 [part][input block][pair of channels][vector of the part][tap][lane][2]."""
-    conv, lanes = quantized.convolution, isa.lanes
+    conv = quantized.convolution
     order = {key: i * lanes for i, key in enumerate(blocks_of(conv))}
     width = vectors * lanes
     parts = -(-conv.output_channels // width)
@@ -86,4 +87,4 @@ def _packed(quantized: QuantizedConvolution, isa: Isa, vectors: int) -> np.ndarr
                                  in places_of(conv)]] = quantized.weight.reshape(
                                      conv.output_channels, -1, 9)
     full = full.reshape(parts, vectors, lanes, len(order) * lanes // 2, 2, 9)
-    return in_words(full.transpose(0, 3, 1, 5, 2, 4), isa)
+    return in_words(full.transpose(0, 3, 1, 5, 2, 4), lanes)
