@@ -24,14 +24,19 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
         return []
     if isa.half and not half_weights.fits_one_run(conv):
         return []
-    # A group's registers: its sums, a row of weights, an input and two bounds.
-    widths = group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
-                          conv.dilation[1], conv.padding[1],
-                          min(8, isa.registers - conv.kernel[1] - 3))
+    widths = column_groups(conv, isa)
     blocks, height = len(conv.input_lanes), conv.output_size[0]
     operations = blocks * isa.lanes * math.prod(conv.output_size) * math.prod(conv.kernel)
     return [{"columns": columns, "strips": strips, "tasks": tasks}
             for columns in widths[:2] or [0] for strips, tasks in cuts(blocks, height, operations)]
+
+
+def column_groups(conv: Convolution, isa: Isa) -> list[int]:
+    """How many columns may be computed at once, the best first (group_widths())."""
+    # A group's registers: its sums, a row of weights, an input and two bounds.
+    most = max(2, min(8, isa.registers - conv.kernel[1] - 3))
+    return group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
+                        conv.dilation[1], conv.padding[1], most)
 
 
 def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> Layer:

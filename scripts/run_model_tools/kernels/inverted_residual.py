@@ -14,8 +14,8 @@ from run_model_tools.kernels import depthwise as depthwise_kernel
 from run_model_tools.kernels.convolution import Convolution, all_in_order
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.tiles import channel_runs, even, run_defines
-from run_model_tools.kernels.window import group_widths, rows_of_parts
+from run_model_tools.kernels.tiles import channel_runs, even, register_tiles, run_defines
+from run_model_tools.kernels.window import rows_of_parts
 
 _RING_BYTES = 24 << 10
 """Of the first-level cache, what the rows of an expanded block may take."""
@@ -75,18 +75,15 @@ def options(block: InvertedResidual, isa: Isa) -> list[dict]:
         return []
     if block.expand and (block.expand.residual or not _whole(between)):
         return []
-    widths = group_widths(between.output_size[1], between.input_size[1], between.kernel[1],
-                          between.strides[1], 1, between.padding[1],
-                          min(8, isa.registers - between.kernel[1] - 3))
+    widths = depthwise_kernel.column_groups(between, isa)
     height, width = between.output_size
     total = -(-block.project.output_channels // isa.lanes)
-    vectors = next(v for v in (2, 3, 1) if total % v == 0)
     found = []
     for parts in (4, 2, 8):
         if not widths or parts > height:
             continue
         found.append({"parts": parts, "columns": widths[0],
-                      "project": [_pixels(height // parts * width, vectors, isa), vectors]})
+                      "project": _tile(height // parts * width, total, isa)})
         if block.expand:
             found[-1] |= _expansion(block, isa, parts)
     return found
@@ -97,14 +94,13 @@ def _expansion(block: InvertedResidual, isa: Isa, parts: int) -> dict[str, Any]:
     between, depth = block.depthwise, len(block.depthwise.input_lanes)
     # With 32 registers, 28 sums of a single vector read the weights once for the most pixels.
     wide = isa.registers == 32 and isa.lanes == 16
-    vectors = next(v for v in ((1,) if wide else (2, 3, 1)) if depth % v == 0)
     rows = _expanded_rows(between, parts)
     line = between.input_size[1] * isa.lanes * 4
     # A ring of two groups; or of one, if that is all.
     group = max(rows) if max(rows) * line <= _RING_BYTES else max(1, _RING_BYTES // 2 // line)
     fewest = min(min(r, r % group or group) for r in rows)
     return {"group": group,
-            "expand": [_pixels(fewest * between.input_size[1], vectors, isa), vectors]}
+            "expand": _tile(fewest * between.input_size[1], 1 if wide else depth, isa)}
 
 
 def wins(block: InvertedResidual, isa: Isa) -> bool:
@@ -181,12 +177,12 @@ def _whole(conv: Convolution) -> bool:
     return all_in_order(conv.input_lanes, conv.input_shapes[0][1])
 
 
-def _pixels(total: int, vectors: int, isa: Isa) -> int:
-    """The most pixels of a register tile with which tiles that cover `total` overlap little."""
-    most = min(28, (isa.registers - (1 if vectors == 1 else vectors + 1)) // vectors)
-    if isa.lanes == 4:  # See tile.h: an input register a pixel.
-        most = min(most, (isa.registers - vectors) // (vectors + 1))
-    return even(total, most).largest
+def _tile(pixels: int, vectors: int, isa: Isa) -> list[int]:
+    """[pixels, vectors] of the largest register tile with which tiles that cover so many overlap
+    little."""
+    largest = {count: most for most, count in register_tiles(isa)}
+    count = next(n for n in (2, 3, 1) if n in largest and vectors % n == 0)
+    return [even(pixels, largest[count]).largest, count]
 
 
 def _expanded_rows(conv: Convolution, parts: int) -> list[int]:

@@ -108,10 +108,10 @@ NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
 # registers then, and one where there are 256.
 RVV = Isa("rvv", 8, 16, (6, 2), ())
 RVV256 = Isa("rvv256", 8, 32, (14, 2), ())
-# Without them four scalars at a time keep registers busy: 6 x 4 sums + 4 weights + an input.  Clang
-# unrolls no loop over vectors of four unless it takes the CPU to have vectors; the code that TVM
-# makes of its IR has scalars all the same (c_compiler.py).
-GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
+# Without them four scalars at a time keep registers busy: 6 x 4 sums + 4 weights + an input of 32,
+# which are 8 of four.  Clang unrolls no loop over vectors of four unless it takes the CPU to have
+# vectors; the code that TVM makes of its IR has scalars all the same (c_compiler.py).
+GENERIC = Isa("generic", 4, 8, (6, 1), tiles=((6, 1),), flags=(
     "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
 
 # Of any other machine: how a plan for four lanes is tried where it was compiled.

@@ -100,7 +100,7 @@ def best_tiles(isa: Isa, pixels: int, count: int) -> tuple[tuple[int, int], ...]
 
 
 _OF_LANES = {16: (8, 3), 8: (4, 3)}
-_OF_REGISTERS_OF_FOUR = {32: (8, 3), 16: (4, 2)}
+_OF_REGISTERS_OF_FOUR = {32: (8, 3), 16: (4, 2), 8: (6, 1)}
 
 
 def _open_tile(isa: Isa) -> tuple[int, int]:
