@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
 from run_model_tools.kernels import c_compiler, ir_cache
+from run_model_tools.kernels.isa import GENERIC
 
 SOURCE = "int run_model_test(int task) { return task + %d; }\n"
 
@@ -75,3 +77,17 @@ def test_several_at_once_do_not_disturb_each_other(folder):
     for thread in threads:
         thread.join()
     assert len(results) == 6 and len(set(results)) == 1 and len(list(folder.iterdir())) == 1
+
+
+def test_the_code_of_scalars_has_no_vectors_that_unrolled_them(folder, tmp_path):
+    """For RISC-V Clang is told of vectors that the CPU has not."""
+    source = "void run_model_test(float *x) { for (int i = 0; i < 64; i++) x[i] *= 2; }"
+    scalars = {"mtriple": "riscv64-linux-gnu", "mcpu": "generic-rv64", "mabi": "lp64d",
+               "mattr": ["+m", "+a", "+f", "+d", "+c"]}
+    for target, of_isa, found in ((scalars, GENERIC.flags, False),
+                                  (scalars | {"mattr": [*scalars["mattr"], "+v"]}, (), True)):
+        c_compiler.c_to_object(source, c_compiler.target_flags(target), tmp_path / "made.o", of_isa)
+        code = subprocess.run(["riscv64-linux-gnu-objdump", "-d", tmp_path / "made.o"],
+                              capture_output=True, text=True, check=True).stdout
+        assert "flw" in code or found
+        assert ("vset" in code) == found

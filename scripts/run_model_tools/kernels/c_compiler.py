@@ -52,8 +52,8 @@ def target_flags(attributes: dict[str, Any]) -> list[str]:
     return flags
 
 
-def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
-    """LLVM IR as text, in which `entries` are the only functions with a body.
+def compile_to_ir(source: str, flags: list[str], entries: list[str] | None) -> str:
+    """LLVM IR as text, in which `entries` are the only functions with a body, if they are given.
 
     Any other function would become external in TVM's hands and could be taken for one of another
     layer.  Raises CompileError.
@@ -68,7 +68,7 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
         raise CompileError(
             f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
     bodies = re.findall(r"^define [^@]*@([\w.$]+)\(", done.stdout, re.MULTILINE)
-    if sorted(bodies) != sorted(entries):
+    if entries is not None and sorted(bodies) != sorted(entries):
         raise CompileError(
             f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
             f"{', '.join(sorted(entries))} were expected: the others must be inlined")
@@ -88,9 +88,15 @@ def ir_to_object(ir: str, flags: list[str], path: Path, quickly: bool = False) -
     _to_object(ir, ["-x", "ir", "-O3", *options, *flags], path)
 
 
-def c_to_object(source: str, flags: list[str], path: Path) -> None:
-    """An object file of C code that calls kernels."""
-    _to_object(source, [*_FLAGS, "-fvisibility=hidden", *flags, f"-I{C_FOLDER}"], path)
+def c_to_object(source: str, flags: list[str], path: Path, of_isa: tuple[str, ...] = ()) -> None:
+    """An object file of C code that calls kernels, or is some.  `flags` say the CPU alone; of_isa:
+    Isa.flags, where features are for the way to LLVM's IR only: the CPU may lack them."""
+    hidden = "-fvisibility=hidden"
+    if "-target-feature" in of_isa:
+        ir = compile_to_ir(source, [hidden, *flags, *of_isa], None)
+        _to_object(ir, ["-x", "ir", "-O3", *flags], path)
+    else:
+        _to_object(source, [*_FLAGS, hidden, *flags, *of_isa, f"-I{C_FOLDER}"], path)
 
 
 def _to_object(text: str, flags: list[str], path: Path) -> None:

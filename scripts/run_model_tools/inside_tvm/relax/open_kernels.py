@@ -336,12 +336,12 @@ class OpenKernels:
     def add_to(self, code, target, folder, also=""):
         """Writes object files of the functions, and one of `also`, C text that follows ffi_c's,
         into `folder` and adds them to `code`."""
-        flags = [*target_flags(dict(target.attrs)), *(self._isa.flags if self._isa else ())]
+        flags, of_isa = target_flags(dict(target.attrs)), self._isa.flags if self._isa else ()
         sources = [*self._sources.values(), *([also] if also else [])]
 
         def compiled(numbered):
             path = folder / ("any_extents%d.o" % numbered[0])
-            c_to_object(VALUES + FAIL + RUNTIME + numbered[1], flags, path)
+            c_to_object(VALUES + FAIL + RUNTIME + numbered[1], flags, path, of_isa)
             return str(path)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             code.objects += pool.map(compiled, enumerate(sources))
