@@ -227,6 +227,18 @@ def test_a_division_of_whole_numbers_by_zero_is_named():
     assert caught.value.code == FAILED_RUN
 
 
+@pytest.mark.parametrize("died", [
+    subprocess.CompletedProcess(["run_graph"], -signal.SIGILL, "", ""),
+    subprocess.CompletedProcess(["run_model"], 5, "", "run_model: the compiled code has an "
+                                "instruction that this CPU does not know: compile it for this")])
+def test_code_that_is_not_for_its_targets_cpu(died):
+    with pytest.raises(ToolError, match="that its target's CPU lacks .qemu-riscv64") as caught:
+        judge(died, Machine("qemu-riscv64", ("qemu-riscv64",), True))
+    assert caught.value.code == FAILED_RUN
+    with pytest.raises(NotRun, match="instructions that the CPU lacks"):
+        judge(died, Machine("qemu-riscv64"))
+
+
 def test_an_emulator_that_breaks_down_says_nothing_of_the_network():
     """QEMU 7.2 does, at some pairs of RISC-V's vector instructions."""
     said = "qemu-riscv64: ../translate.c:213: decode_save_opc: Assertion `insn_start' failed."

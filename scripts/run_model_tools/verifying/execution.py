@@ -18,7 +18,7 @@ import numpy as np
 
 from run_model_tools import params_file
 from run_model_tools.compiling import artifact, c_target
-from run_model_tools.errors import FAILED_RUN, MISMATCH, ToolError
+from run_model_tools.errors import FAILED_RUN, MISMATCH, WRONG_MACHINE, ToolError
 from run_model_tools.targets import named_targets
 from run_model_tools.verifying.graph_program import graph_program
 
@@ -31,6 +31,9 @@ _MOST_SECONDS = 900
 _ENOUGH_SECONDS = 20
 """When this much time has gone, no further set of inputs is run."""
 
+_ILLEGAL = "an instruction that this CPU does not know"
+"""What run_model says of one before it ends."""
+
 
 class NotRun(Exception):
     """Why an artifact could not be executed in some way; another one may do."""
@@ -42,6 +45,8 @@ class Machine:
 
     where: str
     emulator: tuple[str, ...] = ()
+    is_targets: bool = False
+    """Whether the emulator plays the target's own CPU."""
 
 
 def machines(library_machine: str, target: str) -> list[Machine]:
@@ -58,7 +63,7 @@ def machines(library_machine: str, target: str) -> list[Machine]:
     else:
         return found
     if shutil.which(emulator[0]):
-        found.append(Machine(emulator[0], emulator))
+        found.append(Machine(emulator[0], emulator, named is not None))
     return found
 
 
@@ -133,7 +138,10 @@ def judge(done: subprocess.CompletedProcess[str], machine: Machine,
     if done.returncode == failed:
         raise ToolError(MISMATCH, f"the compiled model cannot be run: {words}; the artifact was "
                                   "not written.")
-    if done.returncode == -signal.SIGILL:
+    if done.returncode == -signal.SIGILL or done.returncode == WRONG_MACHINE and _ILLEGAL in words:
+        if machine.is_targets:
+            raise ToolError(FAILED_RUN, "the compiled model has instructions that its target's CPU "
+                                        f"lacks ({machine.where}): the artifact was not written.")
         raise NotRun("it has instructions that the CPU lacks")
     if done.returncode == -signal.SIGKILL:
         raise NotRun("it was killed, as it would be without enough memory")
