@@ -1,9 +1,9 @@
-"""Operators of Relay that TVM has not, computed by loops on CPUs."""
+"""Operators of Relay that TVM has not."""
 
 
-def register(tvm, name, text, arguments, type_of, compute, why):
-    """Makes an operator; arguments: the names of its inputs.  type_of(inputs' types, attributes)
-    gives its result's type, compute(attributes, inputs) the tensor; why: what is said on GPUs."""
+def declare(name, text, arguments, type_of):
+    """Makes an operator that is fused with no other; arguments: the names of its inputs.
+    type_of(inputs' types, attributes) gives its result's type."""
     from tvm import relay
     from tvm.relay.op import op as relay_op
 
@@ -17,6 +17,20 @@ def register(tvm, name, text, arguments, type_of, compute, why):
     relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
     relay_op.register_stateful(name, False)
 
+
+def choose_by(tvm, name, choose):
+    """Has choose(attributes, inputs, result's type, target) say how an operator is computed."""
+    from tvm.relay.op import op as relay_op
+
+    relay_op.register_strategy(name, tvm.target.override_native_generic_func(
+        name.replace(".", "_") + "_strategy")(choose), level=10)
+
+
+def register(tvm, name, text, arguments, type_of, compute, why):
+    """Makes an operator that loops on CPUs compute: compute(attributes, inputs) gives the tensor;
+    why: what is said on GPUs.  The others as in declare()."""
+    from tvm import relay
+
     def choose(attrs, inputs, out_type, target):
         if target.get_target_device_type() != tvm.cpu().device_type:
             raise ValueError(why)
@@ -27,8 +41,8 @@ def register(tvm, name, text, arguments, type_of, compute, why):
             name=name)
         return strategy
 
-    relay_op.register_strategy(name, tvm.target.override_native_generic_func(
-        name + "_strategy")(choose), level=10)
+    declare(name, text, arguments, type_of)
+    choose_by(tvm, name, choose)
 
 
 def called(tvm, name, inputs, **attributes):

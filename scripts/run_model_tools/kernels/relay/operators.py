@@ -16,8 +16,8 @@ import numpy as np
 import tvm
 from tvm import relay, te, tir
 from tvm.contrib import cc
-from tvm.relay.op import op as relay_op
 
+from run_model_tools.inside_tvm import own_operators
 from run_model_tools.kernels.c_compiler import compile_to_ir, ir_to_object, target_flags
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.relay.nodes import PREFIX
@@ -51,8 +51,7 @@ def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
         _register(operator, len(inputs) + len(layer.constants))
     _layers[layer.symbol(0)] = layer
     arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
-    attributes = tvm.ir.make_node("DictAttrs", layer=layer.symbol(0))
-    return relay.Call(relay_op.get(operator), arguments, attributes)
+    return own_operators.called(tvm, operator, arguments, layer=layer.symbol(0))
 
 
 def layer_of(expr: relay.Call) -> Layer:
@@ -64,16 +63,8 @@ def layer_of(expr: relay.Call) -> Layer:
 
 def _register(name: str, inputs: int) -> None:
     _registered[name] = inputs
-    relay_op.register(name, "A layer of this project's kernels.")
-    operator = relay_op.get(name)
-    operator.set_num_inputs(inputs)
-    for index in range(inputs):
-        operator.add_argument(f"input{index}", "Tensor",
-                              "An activation or, after those, a constant.")
-    operator.add_type_rel(name + "Rel", _type_of_output)
-    operator.set_support_level(10)
-    relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
-    relay_op.register_stateful(name, False)
+    own_operators.declare(name, "A layer of this project's kernels: activations, then constants.",
+                          [f"input{index}" for index in range(inputs)], _type_of_output)
     strategy = relay.op.OpStrategy
 
     def choose(attrs: Any, inputs: Any, out_type: Any, target: tvm.target.Target) -> Any:
@@ -89,8 +80,7 @@ def _register(name: str, inputs: int) -> None:
             name=layer.kind)
         return chosen
 
-    relay_op.register_strategy(name, tvm.target.override_native_generic_func(
-        name.replace(".", "_") + "_strategy")(choose), level=10)
+    own_operators.choose_by(tvm, name, choose)
 
 
 def _type_of_output(arguments: Any, attributes: Any) -> relay.TensorType:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.relay.op import op as relay_op
 
+from run_model_tools.inside_tvm import own_operators
 from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.relay import quantized_rows
 from run_model_tools.kernels.relay.graph import MOVES, operator, shape_of
@@ -89,9 +89,8 @@ def grid_of(call: relay.Call) -> Grid:
 
 def _call(name: str, x: relay.Expr, grid: Grid) -> relay.Call:
     # A text, since attributes' floats are written into names with few digits.
-    attributes = tvm.ir.make_node("DictAttrs", scale=repr(grid.scale),
-                                  zero_point=int(grid.zero_point), dtype=grid.dtype)
-    return relay.Call(relay_op.get(name), [x], attributes)
+    return own_operators.called(tvm, name, [x], scale=repr(grid.scale),
+                                zero_point=int(grid.zero_point), dtype=grid.dtype)
 
 
 _registered: set[str] = set()
@@ -102,18 +101,12 @@ def _register() -> None:
         if name in _registered:
             continue
         _registered.add(name)
-        relay_op.register(name, "As in ONNX, with one scale.")
-        operator_ = relay_op.get(name)
-        operator_.set_num_inputs(1)
-        operator_.add_argument("data", "Tensor", "What is converted.")
 
         def kind(arguments: Any, attributes: Any, to_float: bool = name == DEQUANTIZE) -> Any:
             return relay.TensorType(arguments[0].shape,
                                     "float32" if to_float else str(attributes["dtype"]))
-        operator_.add_type_rel(name + "Rel", kind)
-        operator_.set_support_level(10)
-        relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
-        relay_op.register_stateful(name, False)
+
+        own_operators.declare(name, "As in ONNX, with one scale.", ["data"], kind)
 
 
 def _rewritten(mod: tvm.IRModule, to_whole: Callable, to_float: Callable,
