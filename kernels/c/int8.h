@@ -52,17 +52,14 @@ KERNEL vec floats_of_bytes(lane_bytes value) {
   return floats(__builtin_convertvector(value, ivec));
 }
 
-/* Numbers within 0..255 to bytes.  Adding 1.5 * 2^23 leaves no bits for fractions, so the addition
- * rounds (halves to even, as every float32 sum does) and the whole number is the last bits. */
+/* Numbers within 0..255 to bytes. */
 KERNEL lane_bytes rounded_bytes(vec value) {
-  value += splat(12582912.0f);
-  return __builtin_convertvector((ivec)value, lane_bytes);
+  return __builtin_convertvector(last_bits(value), lane_bytes);
 }
 
 /* The same of numbers within -zero..255 - zero, `zero` higher. */
 KERNEL lane_bytes bytes_above(vec value, int zero) {
-  value += splat(12582912.0f);
-  return __builtin_convertvector((ivec)value + zero, lane_bytes);
+  return __builtin_convertvector(last_bits(value) + zero, lane_bytes);
 }
 
 /* From sums to a layer's output, where the layer says what that is:

@@ -19,15 +19,14 @@ typedef unsigned char picture_number;
 
 KERNEL ivec picture_bytes(vec value, float inverse, float zero) {
   value = fused(value, splat(inverse), splat(zero));
-  value = minimum(maximum(value, splat(0.0f)), splat(255.0f)) + splat(12582912.0f);
-  return (ivec)value & 255;
+  return last_bits(minimum(maximum(value, splat(0.0f)), splat(255.0f))) & 255;
 }
 
 /* The border: zero points. */
 KERNEL void fill_pixels(picture_number* to, int count, const float* zero) {
   NO_UNROLL for (int x = 0; x < count; x++) {
     UNROLL for (int c = 0; c < PIXEL_NUMBERS; c++) {
-      to[x * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)last_bits(zero[c]) : 0;
+      to[x * PIXEL_NUMBERS + c] = c < PICTURE_CHANNELS ? (picture_number)last_bits_of(zero[c]) : 0;
     }
   }
 }

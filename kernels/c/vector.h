@@ -67,6 +67,11 @@ typedef vec stored_vec;
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
 
+/* Numbers between -2^22 and 2^22, rounded to whole ones in the last bits: 1.5 * 2^23 more leaves
+ * none for fractions, so that the addition rounds (halves to even, as every float32 sum does), and
+ * no CPU or emulator of one needs a conversion. */
+KERNEL ivec last_bits(vec value) { return (ivec)(value + splat(12582912.0f)); }
+
 /* A product as it is stored, never part of a fused multiply-add: code generation for the CPU fuses
  * what it sees, whatever flags or pragmas say here. */
 KERNEL vec rounded(vec value) {

@@ -216,8 +216,7 @@ KERNEL vec leaky_relu(vec x, vec slope) { return chosen(x < (vec){0}, x * slope,
 
 /* table[value - low] of whole numbers, of 256; NaN stays. */
 KERNEL vec looked_up(vec value, float low, const float* table) {
-  /* As in rounded_bytes() of int8.h: the whole number is the last bits. */
-  const ivec index = (ivec)(value - splat(low) + splat(12582912.0f)) & 255;
+  const ivec index = last_bits(value - splat(low)) & 255;
   vec found;
 #if LANES == 16 && defined(__AVX512F__) && defined(__clang__)
   /* Thirty-two numbers at a time, by the last five bits, and of these by the others: gathering

@@ -181,9 +181,8 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
 }
 #endif
 
-/* A whole number of float32 within int16's range, in the last bits: 1.5 * 2^23 more leaves it
- * those, where no CPU or emulator of one needs a conversion for it. */
-KERNEL int last_bits(float whole) {
+/* last_bits() of one number. */
+KERNEL int last_bits_of(float whole) {
   const union {
     float number;
     int bits;
@@ -191,9 +190,9 @@ KERNEL int last_bits(float whole) {
   return higher.bits;
 }
 
-/* LANES such numbers. */
+/* LANES whole numbers of float32 within int16's range, as such. */
 KERNEL void store_shorts(short* to, vec whole) {
-  store_lane_shorts(to, __builtin_convertvector((ivec)(whole + splat(12582912.0f)), lane_shorts));
+  store_lane_shorts(to, __builtin_convertvector(last_bits(whole), lane_shorts));
 }
 
 /* What dot() multiplies with weights: bytes that DOT_OFFSET has been taken from. */
@@ -209,7 +208,7 @@ typedef unsigned char dot_byte __attribute__((may_alias));
 KERNEL void store_dot_bytes(dot_byte* to, vec whole) {
   typedef dot_byte lane_bytes_of_dot __attribute__((vector_size(LANES)));
   typedef dot_byte in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
-  *(in_memory*)to = __builtin_convertvector((ivec)(whole + splat(12582912.0f)), lane_bytes_of_dot);
+  *(in_memory*)to = __builtin_convertvector(last_bits(whole), lane_bytes_of_dot);
 }
 
 #endif /* RUN_MODEL_KERNELS_WORDS_H_ */
