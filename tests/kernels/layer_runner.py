@@ -120,6 +120,7 @@ class Machine:
 
 
 _ARM = (("aarch64", AARCH64, NEON64), ("armhf", ARMHF, NEON32))
+_DOT, _SCALARS = ("aarch64-dot", AARCH64_DOT, NEON64_DOT), ("riscv64", RISCV64, GENERIC)
 _RISCV_VECTORS = (("rvv", _riscv_vectors(128), RVV), ("rvv256", _riscv_vectors(256), RVV256))
 
 
@@ -133,12 +134,11 @@ def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
 
 
 #: Runs a test with a `machine`: here, under sanitizers, and each emulated one.
-on_every_machine = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, GENERIC))
+on_every_machine = _machines(*_ARM, *_RISCV_VECTORS, _SCALARS)
 #: The same for kernels that are for vectors only, which the compiler makes of scalars for RISC-V.
 on_machines_with_vectors = _machines(*_ARM, *_RISCV_VECTORS, ("riscv64", RISCV64, NEON64))
 
 #: The same for kernels that multiply bytes by four where a CPU has instructions for that.
-_DOT, _SCALARS = ("aarch64-dot", AARCH64_DOT, NEON64_DOT), ("riscv64", RISCV64, GENERIC)
 on_machines_with_dot = _machines(_DOT, *_ARM[1:], *_RISCV_VECTORS, _SCALARS)
 
 

@@ -160,8 +160,10 @@ def test_equals_the_definition(tmp_path, machine, monkeypatch):
         runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
         all_arrays.append(arrays)
     ahead = ["AHEAD" in layer.defines for layer, _ in runs]
-    assert not all(ahead) and any(ahead) <= any(isa.lanes >= 8 for isa in machine.isas)
-    assert any(ahead) or machine.share < 1
+    is_wide = any(isa.lanes >= 8 for isa in machine.isas)
+    assert any(ahead) <= is_wide and not all(ahead)
+    # Of the few that are drawn for an emulator none is of many weights.
+    assert any(ahead) == is_wide or machine.toolchain.runner
     outputs = run_layers(runs, tmp_path, machine.toolchain)
     for (product, isa, parameters), arrays, output in zip(cases, all_arrays, outputs):
         left = numbers_of(product.left, arrays)

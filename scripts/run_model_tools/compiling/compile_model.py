@@ -102,7 +102,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
                         help="what computes convolutions and the like: ours, this project's "
                              "kernels; stock, TVM's own schedules; auto (default): ours where they "
-                             "were measured to be faster")
+                             "are of use")
     parser.add_argument("--optimize-for", choices=tuple(winograd_bytes.GOALS),
                         default=winograd_bytes.SPEED,
                         help="what our kernels' parameters may take more memory than the network's "

@@ -55,13 +55,17 @@ class Isa:
     @property
     def widens_bytes(self) -> bool:
         """Whether bytes are best multiplied as int16: where no instruction takes four at once."""
-        widening = ("avx2", "avx512", "neon64", "neon32", "generic", "rvv", "rvv256")
-        return self.dot is None and self.name in widening
+        widening = ("avx2", "avx512", "neon64", "neon32", "generic")
+        return self.dot is None and (self.name in widening or self.is_riscv_vector)
+
+    @property
+    def is_riscv_vector(self) -> bool:
+        return self.name in ("rvv", "rvv256")
 
     @property
     def multiplies_lanes(self) -> bool:
         """Whether an instruction multiplies a vector's int16 numbers each with one of another."""
-        return self.lanes == 4 or self.name in ("rvv", "rvv256")
+        return self.lanes == 4 or self.is_riscv_vector
 
     @property
     def word_numbers(self) -> int:

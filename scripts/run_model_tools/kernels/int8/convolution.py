@@ -33,7 +33,7 @@ _X86_WORD_COST, _WORD_COST = 0.3, 1.0
 def of_words(isa: Isa) -> Isa:
     """The instruction set as words' register tiles see it: where weights are widened in registers,
     a vector of words takes two."""
-    if not isa.name.startswith("rvv"):
+    if not isa.is_riscv_vector:
         return isa
     return replace(isa, registers=isa.registers - 4, tile=((isa.registers - 6) // 2, 2))
 
