@@ -293,6 +293,38 @@ def batch_of_three() -> onnx.ModelProto:
                    of_unit_length)
 
 
+def windows_of_pictures() -> onnx.ModelProto:
+    """Some pictures of a batch, and zeros or the nearest beside them, as volumes are taken apart
+    (onnx_repair/rules/volumes.py)."""
+    n = Network(17, size=(13, 11), batch=5)
+
+    def pad(x: str, before: int, after: int, **attributes) -> str:
+        return n.add("Pad", [x, n.weight(np.array([before, 0, 0, 0, after, 0, 0, 0]))],
+                     **attributes)
+
+    def cut(x: str, first: int, end: int, step: int = 1) -> str:
+        return n.add("Slice", [x, *(n.weight(np.array([v])) for v in (first, end, 0, step))])
+
+    x = n.relu(n.conv("x", 3, 16, 3))
+    wide = pad(x, 1, 1)
+    seen = [cut(wide, k, k + 5) for k in range(3)]
+    y = n.relu(n.conv(n.concat(*seen), 48, 24, 3))
+    gate = n.conv(n.add("GlobalAveragePool", [seen[0]]), 16, 16)
+    each = n.add("Mul", [n.conv(seen[0], 16, 16, 3, 16), n.add("Sigmoid", [gate])])
+    each = n.add("Add", [each, n.conv(seen[2], 16, 16, 3, 16)])
+    other = n.conv(n.concat(cut(wide, 0, 7, 3), cut(y, 1, 4)), 40, 32, strides=[2, 2])
+    # Planes of a transposed convolution lie behind each other in the channels.
+    planes = n.add("Reshape", [other, n.weight(np.array([6, 16, 7, 6]))])
+    edge = pad(x, 2, 1, mode="edge")
+    most = n.add("Max", [cut(edge, 0, 7, 2), cut(edge, 1, 8, 2)])
+    small = n.add("MaxPool", [cut(cut(edge, 2, 8), 1, 6, 2)], kernel_shape=[2, 2], strides=[2, 2])
+    return n.model(n.conv(planes, 16, 9), n.conv(n.concat(y, each), 40, 8, 3),
+                   n.add("Softmax", [seen[2]], axis=1), most, cut(y, 0, 5, 2),
+                   n.add("Resize", [small, "", n.numbers(0), n.weight(np.array([3, 16, 12, 10]))],
+                         mode="nearest", coordinate_transformation_mode="asymmetric",
+                         nearest_mode="floor"))
+
+
 def one_row() -> onnx.ModelProto:
     """Along one axis: convolutions with and without groups, poolings, sums."""
     n = Network(11, channels=2, size=(203,))
@@ -462,6 +494,7 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         residual_of_two_convolutions, residual_of_concatenated_channels,
         channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
         pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
-        batch_of_three, branches_that_are_added, one_row, rows_cut_and_joined, numbers_of_planes,
+        batch_of_three, windows_of_pictures, branches_that_are_added, one_row,
+        rows_cut_and_joined, numbers_of_planes,
         pools_of_every_kind, pre_activation_and_slices, layers_left_to_the_compiler,
         weights_made_at_run_time)}

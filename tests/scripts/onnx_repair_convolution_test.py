@@ -99,13 +99,15 @@ def test_transposed_convolutions_in_groups_along_three_axes():
 
 @pytest.mark.parametrize("attrs, planes", [
     ({"pads": [1, 1, 0, 2, 1, 1], "strides": [2, 1, 2]}, True), ({"dilations": [2, 1, 2]}, True),
-    ({"auto_pad": "SAME_UPPER", "strides": [1, 2, 1]}, True), ({"group": 2}, False),
+    ({"auto_pad": "SAME_UPPER", "strides": [1, 2, 1]}, True), ({"group": 2}, True),
     ({"pads": [40, 0, 0, 40, 0, 0], "kernel_shape": [9, 1, 1]}, False)])
 def test_convolutions_along_three_axes_are_of_planes(attrs, planes):
-    """But where that copies the input more than eight times, and in groups."""
+    """But where that copies the input more than eight times."""
     kernel = attrs.get("kernel_shape", [3, 2, 3])
     arrays = [noise(2, 4, 9, 6, 7), noise(6, 4 // attrs.get("group", 1), *kernel), noise(6)]
     made = matches("Conv", arrays, constants=(1, 2), **attrs)
-    (kernel,) = [a.ints for node in made.graph.node if node.op_type == "Conv"
-                 for a in node.attribute if a.name == "kernel_shape"]
-    assert len(kernel) == (2 if planes else 3)
+    kernels = [a.ints for node in made.graph.node if node.op_type == "Conv"
+               for a in node.attribute if a.name == "kernel_shape"]
+    assert {len(kernel) for kernel in kernels} == {2 if planes else 3}
+    # Groups have one for each plane of the window.
+    assert len(kernels) == (3 if attrs.get("group") else 1)

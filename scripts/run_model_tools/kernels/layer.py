@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,33 @@ class Phase:
 
     kernel: str
     tasks: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """Picture i is picture first + step * i of a tensor of `count`; outside of it, zeros or, with
+    `nearest`, the first or the last one."""
+
+    first: int
+    step: int
+    count: int
+    nearest: bool = False
+
+    def places(self, pictures: int) -> np.ndarray:
+        """Of so many pictures, where each lies; -1 where it is zeros."""
+        places = self.first + self.step * np.arange(pictures)
+        inside = places.clip(0, self.count - 1)
+        return inside if self.nearest else np.where(places == inside, places, -1)
+
+    def is_inside(self, pictures: int) -> bool:
+        """Whether so many pictures are all of the tensor's."""
+        last = self.first + self.step * (pictures - 1)
+        return min(self.first, last) >= 0 and max(self.first, last) < self.count
+
+    def of(self, other: Window) -> Window:
+        """The same of what is another window's, within it."""
+        return replace(other, first=other.first + other.step * self.first,
+                       step=other.step * self.step)
 
 
 @dataclass(frozen=True)
@@ -53,6 +81,8 @@ class Layer:
     images: int = 1
     """How many pictures, one after the other in each activation: every phase has as many tasks for
     each of them (batched())."""
+    windows: tuple[tuple[int, Window], ...] = ()
+    """Which pictures of an input, by its index, are read; else each in its place."""
     variant: str = ""
     """Register tile and instruction set, for the names of the C functions: Isa.variant()."""
     note: dict[str, object] = field(default_factory=dict)
@@ -61,6 +91,8 @@ class Layer:
     def c_source(self) -> str:
         """The layer's C file.  Its functions are called `symbol(i)` for phase i."""
         lines = [c_defines(self.defines) + f'#include "{self.template}"']
+        if self._zeros:
+            lines.append(_CLEAR % self._zeros)
         for index, phase in enumerate(self.phases):
             ins = [f"i{i}" for i in range(len(self.inputs))]
             consts = [f"c{i}" for i in range(len(self.constants))]
@@ -69,7 +101,7 @@ class Layer:
             lines += [
                 f"int {self.symbol(index)}({', '.join(params)});",
                 f"int {self.symbol(index)}({', '.join(params)}) {{",
-                *self._of_image(phase),
+                *(self._of_image(phase) if phase.kernel != "clear" else []),
                 f"  const void *const inputs[] = {{{', '.join(ins) or '0'}}};",
                 f"  const void *const constants[] = {{{', '.join(consts) or '0'}}};",
                 f"  {phase.kernel}(task, inputs, constants, output, shared, scratch);",
@@ -78,16 +110,41 @@ class Layer:
 
     def _of_image(self, phase: Phase) -> list[str]:
         """Makes a task of a batch one of a picture."""
-        if self.images == 1:
+        if self.images == 1 and not self.windows:
             return []
         lines = [f"  const long image = task / {phase.tasks // self.images};",
                  f"  task %= {phase.tasks // self.images};"]
-        lines += [f"  i{i} = (const char *)i{i} + image * {_bytes_of_image(shape, dtype)};"
-                  for i, (shape, dtype) in enumerate(self.inputs)]
+        windows = dict(self.windows)
+        if self._zeros:
+            lines.append("  const void *zeros = shared;")
+        for i, (shape, dtype) in enumerate(self.inputs):
+            there = f"(const char *)i{i} + %s * {_bytes_of_image(shape, dtype)}"
+            if i not in windows:
+                lines.append(f"  i{i} = {there % 'image'};")
+                continue
+            window = windows[i]
+            last = window.count - 1
+            lines.append(f"  long p{i} = {window.first} + image * {window.step};")
+            if window.nearest:
+                lines.append(f"  p{i} = p{i} < 0 ? 0 : p{i} > {last} ? {last} : p{i};")
+            inside = f"p{i} < 0 || p{i} > {last} ? zeros : " if self._is_zero(window) else ""
+            lines.append(f"  i{i} = {inside}{there % f'p{i}'};")
         return [*lines,
                 f"  output = (char *)output + image * "
                 f"{_bytes_of_image(self.output_shape, self.output_dtype)};",
-                f"  shared = (char *)shared + image * {self.shared_bytes // self.images};"]
+                f"  shared = (char *)shared + {self._zeros} + image * "
+                f"{(self.shared_bytes - self._zeros) // self.images};"]
+
+    def _is_zero(self, window: Window) -> bool:
+        """Whether some picture of a window is zeros."""
+        return bool((window.places(self.images) < 0).any())
+
+    @property
+    def _zeros(self) -> int:
+        """Bytes at the begin of what is shared that are zeros, for windows to show."""
+        sizes = [_bytes_of_image(*self.inputs[i]) for i, window in self.windows
+                 if self._is_zero(window)]
+        return -(-max(sizes, default=0) // 64) * 64
 
     def symbol(self, phase: int) -> str:
         """The C name of a phase: equal code has equal names, other code others.
@@ -99,7 +156,8 @@ class Layer:
                      sorted((k, _c_value(v)) for k, v in self.defines.items()),
                      self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
                      self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes,
-                     self.variant) + ((self.images,) if self.images > 1 else ()))
+                     self.variant) + ((self.images,) if self.images > 1 else ())
+                    + ((self.windows,) if self.windows else ()))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = self.template.split(".")[0].replace("-", "_")
         if "HALF" in self.defines:
@@ -107,15 +165,35 @@ class Layer:
         return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))
 
 
-def batched(layer: Layer, images: int) -> Layer:
-    """The layer for that many pictures at once, each by itself."""
-    if images == 1:
+_CLEAR = """
+static void clear(int task, const void *const *inputs, const void *const *constants, void *output,
+                  void *shared, void *scratch) {
+  (void)task, (void)inputs, (void)constants, (void)output, (void)scratch;
+  long *to = shared;
+  for (long i = 0; i < %d / (long)sizeof(long); i++) to[i] = 0;
+}"""
+"""The phase that makes the zeros which windows show."""
+
+
+def batched(layer: Layer, images: int, windows: Mapping[int, Window] | None = None) -> Layer:
+    """The layer for that many pictures at once, each by itself; `windows`: of which pictures of an
+    input, by its index, where that is not each in its place."""
+    windows = windows or {}
+    if images == 1 and not windows:
         return layer
-    return replace(
-        layer, images=images, output_shape=(images, *layer.output_shape[1:]),
+    note = dict(layer.note)
+    if "multiply_adds" in note:
+        note["multiply_adds"] = images * int(str(note["multiply_adds"]))
+    made = replace(
+        layer, images=images, output_shape=(images, *layer.output_shape[1:]), note=note,
+        windows=tuple(sorted(windows.items())),
         phases=tuple(Phase(phase.kernel, phase.tasks * images) for phase in layer.phases),
-        inputs=tuple(((images, *shape[1:]), dtype) for shape, dtype in layer.inputs),
+        inputs=tuple(((windows[i].count if i in windows else images, *shape[1:]), dtype)
+                     for i, (shape, dtype) in enumerate(layer.inputs)),
         shared_bytes=-(-layer.shared_bytes // 64) * 64 * images)
+    zeros = made._zeros
+    return made if not zeros else replace(
+        made, phases=(Phase("clear", 1), *made.phases), shared_bytes=zeros + made.shared_bytes)
 
 
 def _bytes_of_image(shape: tuple[int, ...], dtype: str) -> int:

@@ -44,7 +44,8 @@ def make_layer(step: Step, isa: Isa) -> Layer:
         product = dense.of_rows(step.dense, *step.inputs)
         return replace(registry.make_product(product, isa), output_shape=step.output.shape)
     layer = of_one(step, isa)
-    return layer if isinstance(step, OF_ANY_SHAPE) else batched(layer, step.output.shape[0])
+    return layer if isinstance(step, OF_ANY_SHAPE) else batched(
+        layer, step.output.shape[0], step.windows)
 
 
 def of_one(step: Step, isa: Isa) -> Layer:

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.grid import Grid
-from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.layer import Layer, Window
 from run_model_tools.kernels.sources import Sources
 from run_model_tools.kernels.tensors import Tensor
 
@@ -19,6 +19,8 @@ class Step:
 
     inputs: list[Tensor]
     output: Tensor
+    windows: dict[int, Window] = field(default_factory=dict, kw_only=True)
+    """Of which pictures of an input it computes, where that is not each in its place."""
 
 
 @dataclass(eq=False)

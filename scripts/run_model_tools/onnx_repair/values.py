@@ -36,6 +36,8 @@ class Value:
         """Of a constant: it says how large something of open extents is (open_extents.py)."""
         self.counts_in: tuple[int, ...] | None = None
         """Of a pooling's places, the shape of the tensor in which they are counted."""
+        self.pictures: Value | None = None
+        """Of a value over three axes, its planes as pictures (rules/volumes.py)."""
         self.extents_of: Chosen | None = None
         """Of which rows it is the shape, or the number."""
         self.known: np.ndarray | None = None

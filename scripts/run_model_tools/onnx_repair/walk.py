@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,9 @@ class Walk:
         rule = self.rules.get((domain, proto.op_type))
         if any(isinstance(i, Chosen) for i in node.inputs):
             from run_model_tools.onnx_repair.rules.chosen import of_chosen as rule
+        elif rule and any(isinstance(i, Value) and i.pictures is not None for i in node.inputs):
+            from run_model_tools.onnx_repair.rules.volumes import of_volumes
+            rule = partial(of_volumes, rule)
         if rule is not None:
             self.graph.kept = self.is_open and varies(node.inputs)
             node.inputs = given = Inputs(node.inputs)

@@ -32,6 +32,13 @@ def reshape(value: Any, shape: tuple[int, ...]) -> Any:
     return relax.op.reshape(value, shape)
 
 
+def pictures(value: Any, count: int, places: np.ndarray) -> Any:
+    """Of `count` pictures in blocks those at these places, zeros at -1."""
+    if places.min() < 0:
+        value = relax.op.nn.pad(value, [0, 1, *[0] * 8])
+    return relax.op.take(value, expression(np.where(places < 0, count, places)), axis=0)
+
+
 def to_blocked(data: Any, shape: tuple[int, ...], lanes: int) -> Any:
     """(N, C, H, W) -> (N, blocks, H, W, lanes); lanes past the last channel are zero."""
     batch, channels, height, width = shape

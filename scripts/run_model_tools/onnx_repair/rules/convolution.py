@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from run_model_tools.onnx_repair.refusal import Refused
-from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules import rule, volumes
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import padded, sliced
-from run_model_tools.onnx_repair.rules.pooling import Window, window_of
-from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.rules.pooling import window_of
+from run_model_tools.onnx_repair.rules.shapes import concatenated, pictures_of, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -30,43 +30,14 @@ def convolved(walk: Walk, node: Node, x: Value, weight: Value, bias: Value | Non
             window.before, window.padded))})
         pads = [0] * (2 * n)
     group = node.attrs.get("group", 1)
-    if x.rank == 5 and group == 1 and weight.array is not None and not walk.is_open:
-        planes = _of_planes(walk, x, weight.array, bias, window, pads)
-        if planes is not None:
-            return planes
+    if x.rank == 5 and weight.array is not None and not walk.is_open:
+        made = volumes.convolved(walk, x, weight.array, bias, window.strides, window.dilations,
+                                 pads, group)
+        if made is not None:
+            return made
     return walk.graph.op(
         "Conv", x, weight, bias, kernel_shape=window.kernel, strides=window.strides,
         dilations=window.dilations, pads=pads, group=group)
-
-
-_MOST_COPIES = 8
-"""Of the input, so that a long kernel takes no more memory than it saves time."""
-
-
-def _of_planes(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, window: Window,
-               pads: list[int]) -> Value | None:
-    """A convolution over three axes as one over the last two, for which there are faster kernels:
-    each plane of the result is of the planes that its window holds, whose channels lie behind each
-    other.  None where that would copy too much."""
-    graph = walk.graph
-    batch, channels, *_ = x.shape
-    made, length = weight.shape[0], window.kernel[0]
-    step, spread = window.strides[0], window.dilations[0]
-    depth = x.shape[2] + pads[0] + pads[3]
-    count = (depth - spread * (length - 1) - 1) // step + 1
-    if count < 1 or count * length > _MOST_COPIES * depth:
-        return None
-    x = transposed(walk, padded(walk, x, {2: (pads[0], pads[3])}), [0, 2, 1, 3, 4])
-    planes = [sliced(walk, x, {1: range(first, first + step * (count - 1) + 1, step)})
-              for first in range(0, spread * length, spread)]
-    x = concatenated(walk, planes, 2)
-    x = reshaped(walk, x, (batch * count, length * channels, *x.shape[3:]))
-    weight = weight.transpose(0, 2, 1, 3, 4).reshape(made, length * channels, *weight.shape[3:])
-    y = graph.op("Conv", x, graph.constant(np.ascontiguousarray(weight)), bias,
-                 kernel_shape=window.kernel[1:], strides=window.strides[1:],
-                 dilations=window.dilations[1:], pads=[*pads[1:3], *pads[4:]], group=1)
-    return transposed(walk, reshaped(walk, y, (batch, count, made, *y.shape[2:])),
-                      [0, 2, 1, 3, 4])
 
 
 def _check_rank(x: Value) -> None:
@@ -81,7 +52,6 @@ _FEW_CHANNELS = 4
 @rule("ConvTranspose")
 def conv_transpose(walk: Walk, node: Node) -> Value:
     """As one without dilation, whose result is cropped, or padded where pads are below 0."""
-    graph = walk.graph
     x, weight, bias = node.tensor(0), node.tensor(1), node.get(2)
     _check_rank(x)
     n = x.rank - 2
@@ -89,11 +59,22 @@ def conv_transpose(walk: Walk, node: Node) -> Value:
     weight = _spread(weight, node.attrs.get("dilations") or [1] * n, walk)
     kernel = list(weight.shape[2:])
     before, after = _cropped(node, x.shape[2:], strides, kernel)
+    group = node.attrs.get("group", 1)
+    if n == 3 and group == 1 and weight.array is not None and not walk.is_open:
+        return _of_planes(walk, x, weight.array, bias, strides, before, after)
+    return _spread_by(walk, x, weight, bias, strides, before, after, group)
+
+
+def _spread_by(walk: Walk, x: Value, weight: Value, bias: Value | None, strides: list[int],
+               before: list[int], after: list[int], group: int) -> Value:
+    """A transposed convolution.  before, after: what is not wanted of the whole result; below 0:
+    more is wanted."""
+    graph = walk.graph
+    n, kernel = len(strides), list(weight.shape[2:])
     if (n < 3 and weight.array is not None and weight.shape[1] <= _FEW_CHANNELS
-            and max(strides) > 1 and node.attrs.get("group", 1) == 1 and not walk.is_open):
+            and max(strides) > 1 and group == 1 and not walk.is_open):
         return _of_cells(walk, x, weight.array, bias, strides, before, after)
     pads = [max(b, 0) for b in before] + [max(a, 0) for a in after]
-    group = node.attrs.get("group", 1)
     # TVM has no groups along three axes.
     parts = group if n == 3 else 1
     size = x.shape[1] // parts
@@ -106,6 +87,27 @@ def conv_transpose(walk: Walk, node: Node) -> Value:
                                for i, (b, a) in enumerate(zip(before, after))})
     return made if bias is None else graph.op("Add", made, reshaped(
         walk, bias, (1, bias.size, *[1] * n)))
+
+
+def _of_planes(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, strides: list[int],
+               before: list[int], after: list[int]) -> Value:
+    """A transposed convolution over three axes as one over the last two, of the planes that a
+    plane's elements go to."""
+    graph = walk.graph
+    batch, _, depth, *_ = x.shape
+    stride = strides[0]
+    wanted = (depth - 1) * stride + weight.shape[2] - before[0] - after[0]
+    weight, planes = volumes.planes_behind(weight, stride, before[0])
+    cells = -(-wanted // stride)
+    first = min(planes[0], 0)
+    pads = -first, max(cells + planes[-1] - depth, 0)
+    seen = volumes.windows(walk, pictures_of(walk, x), batch, pads,
+                           [plane - first for plane in planes], 1, cells)
+    if bias is not None:
+        bias = concatenated(walk, [bias] * stride, 0)
+    made = _spread_by(walk, concatenated(walk, seen, 1), graph.constant(weight), bias, strides[1:],
+                      before[1:], after[1:], 1)
+    return volumes.from_cells(walk, made, batch, stride, wanted)
 
 
 def _of_cells(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, strides: list[int],

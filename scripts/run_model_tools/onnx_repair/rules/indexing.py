@@ -11,7 +11,7 @@ from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.chosen import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.shapes import concatenated, volume_of
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import RELAX, Walk
 
@@ -384,6 +384,13 @@ def pad(walk: Walk, node: Node) -> Value:
     begin, end = dict(zip(axes, pads[:half])), dict(zip(axes, pads[half:]))
     widths = {a: (begin[a], end[a]) for a in axes}
     mode = node.attrs.get("mode", "constant")
+    if x.pictures is not None and filling is None and x.shape[0] == 1 and not any(
+            widths.get(0, ())):
+        # One volume, whose planes are the batch.
+        places = {1: 1, 2: 0, 3: 2, 4: 3}
+        return volume_of(walk, padded(walk, x.pictures, {
+            places[axis]: width for axis, width in widths.items() if axis}, mode,
+            0 if value is None else value.item()), 1)
     result = padded(walk, x, widths, mode, 0 if value is None else value.item())
     if filling is None or mode != "constant":
         return result

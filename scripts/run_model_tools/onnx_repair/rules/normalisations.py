@@ -9,6 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import expanded, reshaped_from, volume_of
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -51,8 +52,18 @@ def instance_normalization(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     if x.rank < 3:
         raise Refused(f"its input has {x.rank} axes, and 3 are the fewest")
-    return walk.graph.op("InstanceNormalization", x, node.tensor(1), node.tensor(2),
-                         epsilon=float(node.attrs.get("epsilon", 1e-5)))
+    epsilon = float(node.attrs.get("epsilon", 1e-5))
+    scale, bias = node.tensor(1), node.tensor(2)
+    # PyTorch's exporter writes groups so: each as a channel of one axis.
+    volume = x if x.pictures is not None else reshaped_from(walk, x)
+    if (volume is not None and volume.pictures is not None and volume.shape[0] == x.shape[0]
+            and volume.shape[1] % x.shape[1] == 0):
+        y = _of_volumes(walk, volume, volume.pictures, x.shape[1], epsilon)
+        repeats = np.repeat(np.arange(x.shape[1]), volume.shape[1] // x.shape[1])
+        y = _scaled(walk, y, *(v if v.size == volume.shape[1] else walk.graph.op(
+            "Gather", v, repeats) for v in (scale, bias)))
+        return reshaped(walk, y, x.shape)
+    return walk.graph.op("InstanceNormalization", x, scale, bias, epsilon=epsilon)
 
 
 def _in_float32(walk: Walk, node: Node, x: Value) -> Value:
@@ -107,17 +118,41 @@ def group_normalization(walk: Walk, node: Node) -> Value:
     """Until opset 20 there are a scale and a bias for each group, since then for each channel."""
     x, scale, bias = node.tensor(0), node.tensor(1), node.tensor(2)
     groups = node.attrs["num_groups"]
+    epsilon = float(node.attrs.get("epsilon", 1e-5))
+    per_group = scale.size == groups and node.opset < 21
+    if x.pictures is not None and not (per_group and groups != x.shape[1]):
+        y = _of_volumes(walk, x, _in_float32(walk, node, x.pictures), groups, epsilon)
+        return _scaled(walk, y, scale, bias)
     wide = _in_float32(walk, node, x)
     parts = reshaped(walk, wide, (x.shape[0], groups, x.size // x.shape[0] // groups))
-    y, _, _ = _normalised(walk, parts, [2], float(node.attrs.get("epsilon", 1e-5)))
-    per_group = scale.size == groups and node.opset < 21
+    y, _, _ = _normalised(walk, parts, [2], epsilon)
     if per_group and groups != x.shape[1]:
         y = _scaled(walk, cast(walk, y, x.elem_type), scale, bias)
         return reshaped(walk, y, x.shape)
     return _scaled(walk, cast(walk, reshaped(walk, y, x.shape), x.elem_type), scale, bias)
 
 
+def _of_volumes(walk: Walk, x: Value, pictures: Value, groups: int, epsilon: float) -> Value:
+    """A volume's numbers less their group's mean and by their deviation."""
+    graph = walk.graph
+    batch, channels, depth, *_ = x.shape
+    apart = (batch, depth, groups, channels // groups)
+
+    def mean(value: Value) -> Value:
+        """Of each group, for each picture's channels."""
+        of_each = reshaped(walk, reduce(walk, "ReduceMean", value, [2, 3]), apart)
+        return reshaped(walk, expanded(walk, reduce(walk, "ReduceMean", of_each, [1, 3]), apart),
+                        (batch * depth, channels, 1, 1))
+
+    centred = graph.op("Sub", pictures, mean(pictures))
+    spread = graph.op("Add", mean(graph.op("Mul", centred, centred)), epsilon)
+    y = graph.op("Mul", centred, graph.op("Reciprocal", graph.op("Sqrt", spread)))
+    return volume_of(walk, cast(walk, y, x.elem_type), batch)
+
+
 def _scaled(walk: Walk, x: Value, scale: Value, bias: Value) -> Value:
+    if x.pictures is not None:
+        return volume_of(walk, _scaled(walk, x.pictures, scale, bias), x.shape[0])
     shape = (1, scale.size, *[1] * (x.rank - 2))
     return walk.graph.op("Add", walk.graph.op("Mul", x, reshaped(walk, scale, shape)),
                          reshaped(walk, bias, shape))

@@ -14,7 +14,8 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import counted, padded, sliced
 from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.shapes import concatenated, volume_of
+from run_model_tools.onnx_repair.rules.volumes import windows
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -42,6 +43,9 @@ class Window:
     @property
     def is_dilated(self) -> bool:
         return any(d != 1 for d in self.dilations)
+
+    def is_padded(self, axis: int) -> bool:
+        return self.before[axis] > 0 or self.after[axis] > 0
 
 
 def window_of(node: Node, extents: tuple[int, ...], kernel: list[int]) -> Window:
@@ -93,6 +97,9 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
         places.counts_in = None if column_major else x.shape
         return [pooled, places]
     _check_rank(x)
+    if x.pictures is not None and (window.dilations[0] == 1 or not window.is_padded(0)) and all(
+            p < k for p, k in zip(window.pads, window.kernel * 2)):
+        return [_of_planes(walk, x, node.op, window)]
     is_bytes = x.elem_type in (TensorProto.INT8, TensorProto.UINT8)
     if (x.is_float or is_bytes) and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
         # Bytes are whole numbers of steps of 1, of which the layers of bytes know poolings.
@@ -110,6 +117,24 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     for tap in taps[1:]:
         result = walk.graph.op("Max", result, tap)
     return [result]
+
+
+def _of_planes(walk: Walk, x: Value, op: str, window: Window) -> Value:
+    """The maximum or, where no plane is padded, the mean of windows over three axes: of those over
+    the last two of each plane.  A plane in the padding is as good as the nearest one, which is in
+    its window too."""
+    assert x.pictures is not None
+    flat = x.pictures
+    if max(*window.kernel[1:], *window.strides[1:]) > 1:
+        flat = walk.node_in(op, 18, [flat], kernel_shape=window.kernel[1:],
+                            strides=window.strides[1:], dilations=window.dilations[1:],
+                            pads=[*window.before[1:], *window.after[1:]])
+        flat = sliced(walk, flat, {i + 1: range(window.out[i]) for i in (1, 2)})
+    seen = windows(walk, flat, x.shape[0], (window.before[0], window.after[0]),
+                   [k * window.dilations[0] for k in range(window.kernel[0])], window.strides[0],
+                   window.out[0], "edge")
+    made = walk.node_in("Max" if op == "MaxPool" else "Mean", 13, [*seen])
+    return volume_of(walk, made, x.shape[0])
 
 
 def _one_after_the_other(window: Window, channels: int) -> list[Window]:
@@ -189,6 +214,8 @@ def average_pool(walk: Walk, node: Node) -> Value:
     counts_pads = bool(node.attrs.get("count_include_pad", 0)) and any(window.pads)
     exact = window.after == window.padded and all(
         p < k for p, k in zip(window.pads, window.kernel * 2))
+    if x.pictures is not None and not any(window.pads) and not window.is_dilated:
+        return _of_planes(walk, x, node.op, window)
     if exact and not window.is_dilated:
         return _trimmed(walk, walk.graph.op(
             "AveragePool", x, kernel_shape=window.kernel, strides=window.strides,

@@ -16,6 +16,11 @@ def reduce(walk: Walk, op: str, x: Value, axes: list[int] | None, keepdims: bool
     axes = sorted({a % x.rank for a in axes}) if axes is not None else list(range(x.rank))
     if not axes:
         return x
+    if x.pictures is not None and axes == [2, 3, 4] and op != "ReduceProd":
+        of_each = reduce(walk, op, x.pictures, [2, 3])
+        apart = reshaped(walk, of_each, (x.shape[0], x.shape[2], x.shape[1]))
+        made = walk.graph.op(op, apart, np.array([1], np.int64), keepdims=0)
+        return reshaped(walk, made, (*made.shape, 1, 1, 1)) if keepdims else made
     if op == "ReduceMean" and x.rank in (3, 4, 5) and x.is_float \
             and axes == list(range(2, x.rank)):
         # What exporters made of a global pooling.

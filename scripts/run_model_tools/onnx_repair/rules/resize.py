@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from run_model_tools.onnx_repair.open_extents import varies
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast
-from run_model_tools.onnx_repair.rules.shapes import expanded
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, volume_of
 from run_model_tools.onnx_repair.rules.vision import weighted_places
+from run_model_tools.onnx_repair.rules.volumes import from_cells, windows
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -65,6 +66,13 @@ def resize(walk: Walk, node: Node) -> Value:
              or open_sizes and line.axis > 1]
     if not lines:
         return x
+    if x.pictures is not None and not (open_sizes or walk.is_open) and all(
+            line.axis > 1 and line.roi is None for line in lines):
+        return _of_planes(walk, x, x.pictures, manner, lines)
+    return _along(walk, x, manner, lines, open_sizes)
+
+
+def _along(walk: Walk, x: Value, manner: Manner, lines: list[Line], open_sizes: bool) -> Value:
     if _is_exact(x, manner, lines, open_sizes):
         sizes = list(x.shape)
         for line in lines:
@@ -92,6 +100,58 @@ def resize(walk: Walk, node: Node) -> Value:
     if kind != x.elem_type:
         x = walk.graph.op("Round", x)
     return cast(walk, x, kind)
+
+
+def _of_planes(walk: Walk, x: Value, pictures: Value, manner: Manner, lines: list[Line]) -> Value:
+    """A volume: its planes, and then from plane to plane."""
+    batch = x.shape[0]
+    across = [replace(line, axis=line.axis - 1) for line in lines if line.axis > 2]
+    if across:
+        pictures = _along(walk, pictures, manner, across, False)
+    for line in lines:
+        if line.axis == 2:
+            places, weights, _ = _taps(line, manner)
+            cells = _of_neighbours(walk, pictures, batch, line, places, weights)
+            if cells is None:
+                return _resized(walk, volume_of(walk, pictures, batch), 2, places, weights)
+            return cells
+    return volume_of(walk, pictures, batch)
+
+
+def _of_neighbours(walk: Walk, pictures: Value, batch: int, line: Line, places: np.ndarray,
+                   weights: np.ndarray) -> Value | None:
+    """Planes by a whole factor more, where those between two are made alike anywhere: each of a
+    few weighted neighbours."""
+    extent, factor = line.extent, line.out // line.extent
+    if line.out != factor * extent:
+        return None
+    wanted = np.zeros((line.out, extent))
+    np.add.at(wanted, (np.arange(line.out)[:, None], places), weights)
+    middle = extent // 2
+    taps: list[dict[int, float]] = []
+    for phase in range(factor):
+        row = middle * factor + phase
+        offsets = {int(p) - middle: float(w) for p, w in zip(places[row], weights[row]) if w}
+        made = np.zeros((extent, extent))
+        for offset, weight in offsets.items():
+            made[np.arange(extent), (np.arange(extent) + offset).clip(0, extent - 1)] += weight
+        if not np.allclose(made, wanted[phase::factor], rtol=0, atol=1e-7):
+            return None
+        taps.append(offsets)
+    used = sorted({offset for one in taps for offset in one})
+    before, after = max(-used[0], 0), max(used[-1], 0)
+    seen = dict(zip(used, windows(walk, pictures, batch, (before, after),
+                                  [before + offset for offset in used], 1, extent, "edge")))
+    planes = []
+    for offsets in taps:
+        total: Value | None = None
+        for offset, weight in offsets.items():
+            term = seen[offset] if weight == 1 else walk.graph.op("Mul", seen[offset], weight)
+            total = term if total is None else walk.graph.op("Add", total, term)
+        if total is None:
+            return None
+        planes.append(total)
+    return from_cells(walk, concatenated(walk, planes, 1), batch, factor, line.out)
 
 
 def _manner(walk: Walk, node: Node) -> Manner:

@@ -80,9 +80,20 @@ def reshape(walk: Walk, node: Node) -> Value:
         raise Refused(f"it reshapes {list(x.shape)} to {list(wanted)}, which has another number of "
                       "elements", "if the network was exported for another batch or picture, "
                       "export it with dynamic axes, or give that shape with --shape.", "invalid")
+    source = reshaped_from(walk, x)
+    if source is not None and source.pictures is not None and source.shape == tuple(extents):
+        return source
     if len(extents) == 2 and x.rank > 2 and extents[0] == x.shape[0]:
         return walk.graph.op("Flatten", x, axis=1)
     return reshaped(walk, x, tuple(extents))
+
+
+def reshaped_from(walk: Walk, x: Value) -> Value | None:
+    """What a value is a Reshape of."""
+    maker = walk.graph.makers.get(x.name)
+    if maker is None or maker.op_type != "Reshape" or walk.is_open:
+        return None
+    return walk.graph.values[maker.input[0]]
 
 
 @rule("Flatten")
@@ -136,6 +147,32 @@ def transposed(walk: Walk, x: Value, perm: list[int]) -> Value:
     if perm == list(range(x.rank)):
         return x
     return walk.graph.op("Transpose", x, perm=perm)
+
+
+def pictures_of(walk: Walk, x: Value) -> Value:
+    """(N, C, D, H, W) as (N * D, C, H, W)."""
+    if x.pictures is None:
+        batch, channels, depth, *size = x.shape
+        if min(channels, depth) > 1:
+            x.pictures = reshaped(walk, transposed(walk, x, [0, 2, 1, 3, 4]),
+                                  (batch * depth, channels, *size))
+        else:
+            x.pictures = reshaped(walk, x, (batch * depth, channels, *size))
+    return x.pictures
+
+
+def volume_of(walk: Walk, pictures: Value, batch: int) -> Value:
+    """The value (N, C, D, H, W) of pictures (N * D, C, H, W)."""
+    count, channels, *size = pictures.shape
+    depth = count // batch
+    if min(channels, depth) > 1:
+        made = transposed(walk, reshaped(walk, pictures, (batch, depth, channels, *size)),
+                          [0, 2, 1, 3, 4])
+    else:
+        made = reshaped(walk, pictures, (batch, channels, depth, *size))
+    if made is not pictures:
+        made.pictures = pictures
+    return made
 
 
 @rule("Concat")

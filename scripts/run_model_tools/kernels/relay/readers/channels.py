@@ -9,7 +9,7 @@ import numpy as np
 from run_model_tools.kernels import resampling
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of
-from run_model_tools.kernels.relay.readers import places
+from run_model_tools.kernels.relay.readers import pictures, places
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, concatenate
 
@@ -42,8 +42,12 @@ def _strided_slice(net: Network, expr: relay.Expr) -> Value:
     if not isinstance(data, Blocked):
         return None
     indices = slice_indices(expr.attrs, source, shape)
-    if indices is None or not np.array_equal(indices[0], np.arange(source[0])):
+    if indices is None:
         return None
+    if not np.array_equal(indices[0], np.arange(source[0])):
+        data = pictures.sliced(net, data, indices[0])
+        if data is None:
+            return None
     if shape[1] != source[1] or not np.array_equal(indices[1], np.arange(source[1])):
         data = data.take(indices[1])
     return places.resampled(net, data, [resampling.taken(at) for at in indices[2:]])
@@ -73,6 +77,11 @@ def slice_indices(attrs: Any, source: tuple[int, ...], shape: tuple[int, ...]
     return result
 
 
+def _reshape(net: Network, expr: relay.Expr) -> Value:
+    shuffled = _shuffle(net, expr)
+    return pictures.cut(net, expr) if shuffled is None else shuffled
+
+
 def _shuffle(net: Network, expr: relay.Expr) -> Value:
     """Channel shuffle's end: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
     transpose = expr.args[0]
@@ -90,4 +99,4 @@ def _shuffle(net: Network, expr: relay.Expr) -> Value:
 
 
 READERS = {"concatenate": _concatenate, "split": _split, "strided_slice": _strided_slice,
-           "reshape": _shuffle}
+           "reshape": _reshape}

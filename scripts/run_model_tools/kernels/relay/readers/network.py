@@ -16,6 +16,7 @@ from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_typ
 from run_model_tools.kernels.relay.nodes import writing
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
 from run_model_tools.kernels.views import View
+from run_model_tools.kernels.windows import WindowStep
 
 # A Tensor, a View of one, a Blocked, a relay.Constant, or a list of these; None where TVM's
 # schedules are to compute it.
@@ -35,6 +36,8 @@ class Network:
         """The only ones that are not to stay Relay's, as views; None where all are read."""
         self.values: dict[relay.Expr, Value] = {}
         """Of every expression that has been read."""
+        self.windows: dict[Tensor, WindowStep] = {}
+        """By what they make."""
         self._blocked: dict[Tensor, Blocked] = {}
         self._copies: dict[View, Tensor] = {}
         self._blocked_views: dict[View, Blocked] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from run_model_tools.kernels.plan import ResamplingStep
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
+from run_model_tools.kernels.relay.readers import pictures
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.resampling import Axis, Resampling, resized, taken
 from run_model_tools.kernels.tensors import Blocked, Tensor
@@ -91,6 +92,8 @@ def _pad(net: Network, expr: relay.Expr) -> Value:
     data, attrs = net.values[expr.args[0]], expr.attrs
     mode = str(attrs.pad_mode)
     widths = [integers(pair) for pair in attrs.pad_width]
+    if any(widths[0]):
+        return pictures.padded(net, expr)
     if not isinstance(data, Blocked) or len(widths) != 4 or any(map(any, widths[:2])) or any(
             width < 0 for pair in widths for width in pair):
         return None
