@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_KERNELS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.Linear)
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_KERNELS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, *_TRANSPOSED, nn.Linear)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def enliven(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -47,8 +48,7 @@ def _is_layer_scale(name: str) -> bool:
 
 def _sum_to_zero(module: nn.Module) -> None:
     weight = module.weight
-    transposed = isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d))
-    if weight.shape[1] > 1 and not transposed:
+    if weight.shape[1] > 1 and not isinstance(module, _TRANSPOSED):
         axes = tuple(range(1, weight.ndim))
         weight -= weight.mean(axes, keepdim=True)
 

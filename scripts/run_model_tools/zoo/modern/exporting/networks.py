@@ -170,6 +170,11 @@ NETWORKS: dict[str, Network] = {
                                       TORCHVISION, "old", 17, note=_SMALL),
     "ssdlite320-old17": Network(_ssdlite, picture(320), TORCHVISION, "old", 17,
                                 note="with its post-processing: NonMaxSuppression inside"),
+    # Over three axes.
+    "volume_unet-new20": Network(own_networks.VolumeUNet, (Input("volume", (1, 1, 24, 48, 48)),),
+                                 OWN, "new", 20),
+    "video-old17": Network(own_networks.VideoClassifier, (Input("pictures", (1, 3, 8, 112, 112)),),
+                           OWN, "old", 17),
     "detector-new20": Network(own_networks.Detector, picture(320), OWN, "new", 20),
     "detector-old17": Network(own_networks.Detector, picture(320), OWN, "old", 17),
     # Other types, batches.

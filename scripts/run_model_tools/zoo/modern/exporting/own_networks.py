@@ -155,3 +155,75 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classify(self.gru(self.lstm(x)[0])[0][:, -1])
+
+
+def _twice3d(inputs: int, outputs: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for given in (inputs, outputs):
+        layers += [nn.Conv3d(given, outputs, 3, padding=1, bias=False),
+                   nn.InstanceNorm3d(outputs, affine=True), nn.LeakyReLU(0.01)]
+    return nn.Sequential(*layers)
+
+
+class VolumeUNet(nn.Module):
+    """Segments volumes, as of tomography: 2 classes for each place."""
+
+    def __init__(self, width: int = 16, levels: int = 3) -> None:
+        super().__init__()
+        widths = [width << level for level in range(levels)]
+        self.down = nn.ModuleList(_twice3d(a, b) for a, b in zip([1, *widths], widths))
+        self.pool = nn.MaxPool3d(2)
+        self.up = nn.ModuleList(nn.ConvTranspose3d(b, a, 2, 2)
+                                for a, b in zip(widths, widths[1:]))
+        self.join = nn.ModuleList(_twice3d(2 * a, a) for a in widths[:-1])
+        self.classes = nn.Conv3d(width, 2, 1)
+
+    def forward(self, volume: Tensor) -> Tensor:
+        kept = [self.down[0](volume)]
+        for level in self.down[1:]:
+            kept.append(level(self.pool(kept[-1])))
+        x = kept.pop()
+        for up, join in zip(reversed(self.up), reversed(self.join)):
+            x = join(torch.cat([up(x), kept.pop()], 1))
+        return self.classes(x)
+
+
+class _VideoUnit(nn.Module):
+    """Out to more channels, each by itself over space and time, squeezed and excited, and back."""
+
+    def __init__(self, channels: int, stride: int) -> None:
+        super().__init__()
+        inner = channels * 2
+        self.enter = nn.Sequential(nn.Conv3d(channels, inner, 1, bias=False),
+                                   nn.BatchNorm3d(inner), nn.ReLU())
+        self.each = nn.Sequential(
+            nn.Conv3d(inner, inner, 3, (1, stride, stride), 1, groups=inner, bias=False),
+            nn.BatchNorm3d(inner))
+        self.gate = nn.Sequential(nn.AdaptiveAvgPool3d(1), nn.Conv3d(inner, inner // 4, 1),
+                                  nn.ReLU(), nn.Conv3d(inner // 4, inner, 1), nn.Sigmoid())
+        self.leave = nn.Sequential(nn.SiLU(), nn.Conv3d(inner, channels, 1, bias=False),
+                                   nn.BatchNorm3d(channels))
+        self.alone = stride == 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.each(self.enter(x))
+        y = self.leave(y * self.gate(y))
+        return torch.relu(x + y if self.alone else y)
+
+
+class VideoClassifier(nn.Module):
+    """Names what happens where and when: space and time apart at first, then by depthwise
+    convolutions over both."""
+
+    def __init__(self, width: int = 24, classes: int = 40) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv3d(3, width, (1, 3, 3), (1, 2, 2), (0, 1, 1), bias=False),
+            nn.Conv3d(width, width, (5, 1, 1), padding=(2, 0, 0), bias=False),
+            nn.BatchNorm3d(width), nn.ReLU(), nn.MaxPool3d(3, (1, 2, 2), 1))
+        self.units = nn.Sequential(*(_VideoUnit(width, stride) for stride in (1, 2, 1, 2)))
+        self.pool = nn.AvgPool3d((2, 2, 2), (2, 2, 2))
+        self.classes = nn.Conv3d(width, classes, 1)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        return self.classes(self.pool(self.units(self.stem(pictures))))
