@@ -165,6 +165,21 @@ def test_padding(mode, batch, moves):
     assert moved(n.check(n.conv(y))) == moves
 
 
+@pytest.mark.parametrize("group, scales", [(1, 6), (4, 8), (1, 1)])
+def test_quantised_weights_stay_so(group, scales):
+    n = Volumes()
+    grid = [n.fix(np.float32(0.05)), n.fix(np.uint8(128))]
+    y = n.op("DequantizeLinear", [n.op("QuantizeLinear", [n.start, *grid]), *grid])
+    outputs = 8 if group == 4 else 6
+    weight = np.random.default_rng(5).integers(-127, 128, (outputs, 4 // group, 3, 3, 3), np.int8)
+    by = [n.fix(np.full(scales, 0.01, np.float32) if scales > 1 else np.float32(0.01)),
+          n.fix(np.zeros(scales, np.int8) if scales > 1 else np.int8(0))]
+    w = n.op("DequantizeLinear", [n.fix(weight), *by], axis=0)
+    operators = n.check(n.op("Conv", [y, w], group=group, pads=[1] * 6))
+    assert moved(operators) == 2
+    assert operators.count("DequantizeLinear") == 1 + (1 if group == 1 else 3)
+
+
 def test_volumes_of_one_plane_are_pictures():
     n = Volumes()
     y = n.conv(n.start, kernel=(7, 1, 1))

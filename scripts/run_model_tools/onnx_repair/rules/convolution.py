@@ -30,8 +30,8 @@ def convolved(walk: Walk, node: Node, x: Value, weight: Value, bias: Value | Non
             window.before, window.padded))})
         pads = [0] * (2 * n)
     group = node.attrs.get("group", 1)
-    if x.rank == 5 and weight.array is not None and not walk.is_open:
-        made = volumes.convolved(walk, x, weight.array, bias, window.strides, window.dilations,
+    if x.rank == 5 and not walk.is_open:
+        made = volumes.convolved(walk, x, weight, bias, window.strides, window.dilations,
                                  pads, group)
         if made is not None:
             return made

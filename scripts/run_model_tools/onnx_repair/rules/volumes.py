@@ -33,12 +33,16 @@ _ONE_BY_ONE = frozenset((
     "Mish", "Mul", "Neg", "PRelu", "Pow", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus",
     "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu"))
 """Operators whose results have each number of their inputs, or channel, by itself."""
+_OF_CHANNELS = {"Concat": 0, "Split": 0, "QuantizeLinear": 1, "DequantizeLinear": 1}
+"""Those that are so along an axis of channels alone, and which axis is theirs if none is named."""
+_OF_FIRST = ("BatchNormalization", "Clip", "DequantizeLinear", "Dropout", "QuantizeLinear", "Split")
+"""Of whose inputs the first one alone has planes."""
 
 
 def of_volumes(rule: Rule, walk: Walk, node: Node) -> Items[Thing | None] | Thing:
     """What the rule makes of a node, of whose inputs one knows its pictures: of these, where the
     node has its results number by number, or joins or parts channels."""
-    joins = node.op in ("Concat", "Split") and node.attrs.get("axis", 0) % 5 == 1
+    joins = node.op in _OF_CHANNELS and node.attrs.get("axis", _OF_CHANNELS[node.op]) % 5 == 1
     seen = _as_pictures(walk, node) if joins or node.op in _ONE_BY_ONE else None
     if seen is None:
         return rule(walk, node)
@@ -58,8 +62,8 @@ def _as_pictures(walk: Walk, node: Node) -> tuple[Inputs, int] | None:
     # The largest: numbers of channels, as squeezing leaves them, know pictures too.
     volume = max((i for i in given if isinstance(i, Value) and i.pictures is not None),
                  key=lambda value: value.size)
-    if node.op in ("BatchNormalization", "Clip", "Dropout", "Split"):
-        if volume is not given[0]:
+    if node.op in _OF_FIRST:
+        if volume is not given[0] or node.attrs.get("block_size", 0):
             return None
         return Inputs([volume.pictures, *given[1:]]), volume.shape[0]
     inputs = [_beside(walk, one, volume, node.op == "Concat") for one in given]
@@ -104,11 +108,11 @@ _MOST_COPIES = 8
 """
 
 
-def convolved(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, strides: Items[int],
+def convolved(walk: Walk, x: Value, weight: Value, bias: Value | None, strides: Items[int],
               dilations: Items[int], pads: Items[int], group: int) -> Value | None:
     """A convolution over three axes as one over the last two, of the planes that a window holds,
     whose channels lie behind each other; of groups, the sum of those of each plane.  None where
-    that would copy too much.
+    that would copy too much, or the weights are no constants.
 
     weight: (outputs, inputs / group, depth, height, width).
     """
@@ -122,22 +126,44 @@ def convolved(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, stri
         0 <= tap * spread - before + step * place < depth for place in range(count))]
     if not taps or count * len(taps) > _MOST_COPIES * (depth + before + after):
         return None
-    weight = weight[:, :, taps]
+    # All taps of a kernel, or each of them by itself.
+    parts = [taps] if group == 1 else [[tap] for tap in taps]
+    kernels = [_of_taps(walk, weight, part) for part in parts]
     seen = windows(walk, pictures_of(walk, x), batch, (before, after),
                    [tap * spread for tap in taps], step, count)
-    attrs = {"kernel_shape": list(weight.shape[3:]), "strides": list(strides[1:]),
-             "dilations": list(dilations[1:]), "pads": [*pads[1:3], *pads[4:]], "group": group}
-    if group == 1:
-        made = graph.op("Conv", concatenated(walk, seen, 1), graph.constant(
-            weight.transpose(0, 2, 1, 3, 4).reshape(weight.shape[0], -1, *weight.shape[3:])),
-            bias, **attrs)
-        return volume_of(walk, made, batch)
-    parts = [graph.op("Conv", one, graph.constant(np.ascontiguousarray(weight[:, :, tap])),
-                      bias if tap == 0 else None, **attrs) for tap, one in enumerate(seen)]
-    made = parts[0]
-    for part in parts[1:]:
-        made = graph.op("Add", made, part)
+    behind = [concatenated(walk, seen, 1)] if group == 1 else seen
+    made: Value | None = None
+    for one, kernel in zip(behind, kernels):
+        if kernel is None:
+            return None
+        part = graph.op("Conv", one, kernel, bias if made is None else None,
+                        kernel_shape=weight.shape[3:], strides=strides[1:],
+                        dilations=dilations[1:], pads=[*pads[1:3], *pads[4:]], group=group)
+        made = part if made is None else graph.op("Add", made, part)
+    assert made is not None
     return volume_of(walk, made, batch)
+
+
+def _of_taps(walk: Walk, weight: Value, taps: list[int]) -> Value | None:
+    """Weights (outputs, inputs, depth, height, width) of some taps along the depth, as those of so
+    many times the inputs; quantised ones stay so.  None of such that are no constants."""
+    graph, quantised = walk.graph, None
+    if weight.array is None:
+        quantised = graph.makers.get(weight.name)
+        if quantised is None or quantised.op_type != "DequantizeLinear":
+            return None
+        whole, *grid = (graph.values[name] for name in quantised.input)
+        axes = [attribute.i for attribute in quantised.attribute if attribute.name == "axis"]
+        if whole.array is None or axes not in ([], [0]):
+            return None
+        weight = whole
+    assert weight.array is not None
+    array = weight.array[:, :, taps].swapaxes(1, 2)
+    made = graph.constant(np.ascontiguousarray(array).reshape(
+        len(array), -1, *weight.shape[3:]))
+    if quantised is None:
+        return made
+    return graph.op("DequantizeLinear", made, *grid, axis=0 if axes else None)
 
 
 def planes_behind(weight: np.ndarray, stride: int, before: int) -> tuple[np.ndarray, range]:
