@@ -126,6 +126,29 @@ def test_operands_that_are_spread_along_planes_see_volumes():
             n.op("Concat", [y, "x"], axis=2))
 
 
+def test_normalisations_that_train_give_their_statistics():
+    n = Volumes(2)
+    given = [n.fix(np.abs(noise(4)) + 1) for _ in range(4)]
+    y, mean, variance = n.op("BatchNormalization", [n.start, *given], 3, training_mode=1)
+    n.check(n.conv(y), mean, variance)
+
+
+def test_operands_that_begin_at_an_axis():
+    """As before opset 7, which ONNX Runtime no longer runs: like others of the same numbers."""
+    results = []
+    for opset, first, second, attrs in ((6, (4,), (7, 6), {"broadcast": 1}),
+                                        (18, (4, 1, 1, 1), (7, 6, 1), {})):
+        n = Volumes()
+        axes = ({"axis": 1}, {"axis": 2}) if attrs else ({}, {})
+        y = n.op("Add", [n.start, n.fix(noise(*first))], **attrs, **axes[0])
+        y = n.op("Mul", [y, n.fix(noise(*second))], **attrs, **axes[1])
+        model = model_of(n.nodes, {"x": (FLOAT, (1, *SHAPE))}, {y: FLOAT}, opset, n.fixed)
+        model.graph.output[0].type.Clear()
+        given = {"x": noise(1, *SHAPE)}
+        results += run(repaired(model, given) if attrs else model, given)
+    np.testing.assert_allclose(*results, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("kind", ["instance", "groups", "groups as instances"])
 def test_normalisations(kind, batch):

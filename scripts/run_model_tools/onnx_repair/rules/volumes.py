@@ -28,10 +28,10 @@ from run_model_tools.onnx_repair.values import Attributes, Inputs, Node, Thing, 
 from run_model_tools.onnx_repair.walk import Walk
 
 _ONE_BY_ONE = frozenset((
-    "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Dropout", "Elu", "Erf", "Exp",
-    "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean", "Min",
-    "Mish", "Mul", "Neg", "PRelu", "Pow", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus",
-    "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu"))
+    "Abs", "Add", "BatchNormalization", "Cast", "Celu", "Clip", "Div", "Dropout", "Elu", "Erf",
+    "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean",
+    "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "Reciprocal", "Relu", "Selu", "Sigmoid",
+    "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu"))
 """Operators whose results have each number of their inputs, or channel, by itself."""
 _OF_CHANNELS = {"Concat": 0, "Split": 0, "QuantizeLinear": 1, "DequantizeLinear": 1}
 """Those that are so along an axis of channels alone, and which axis is theirs if none is named."""
@@ -44,7 +44,8 @@ def of_volumes(rule: Rule, walk: Walk, node: Node) -> Items[Thing | None] | Thin
     node has its results number by number, or joins or parts channels."""
     joins = node.op in _OF_CHANNELS and node.attrs.get("axis", _OF_CHANNELS[node.op]) % 5 == 1
     seen = _as_pictures(walk, node) if joins or node.op in _ONE_BY_ONE else None
-    if seen is None:
+    # Before opset 7, operands began at any axis.
+    if seen is None or node.opset < 7:
         return rule(walk, node)
     inputs, batch = seen
     attrs = Attributes({**node.attrs, "axis": 1}) if joins else node.attrs
@@ -52,7 +53,9 @@ def of_volumes(rule: Rule, walk: Walk, node: Node) -> Items[Thing | None] | Thin
     assert isinstance(node.inputs, Inputs)
     node.inputs.unread = inputs.unread
     results: Items[Any] = made if isinstance(made, (list, tuple)) else [made]
-    return [volume_of(walk, one, batch) if isinstance(one, Value) else one for one in results]
+    # Statistics of channels, which a normalisation that trains gives too, have no planes.
+    return [volume_of(walk, one, batch) if isinstance(one, Value) and one.rank == 4 else one
+            for one in results]
 
 
 def _as_pictures(walk: Walk, node: Node) -> tuple[Inputs, int] | None:
