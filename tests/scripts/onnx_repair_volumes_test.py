@@ -118,6 +118,12 @@ def test_gates_of_channels(batch, moves):
     assert moves is None or moved(operators) == moves
 
 
+def test_gates_of_one_volume_for_several_others():
+    n = Volumes()
+    gate = n.conv(n.op("GlobalAveragePool", [n.start]), kernel=(1, 1, 1))
+    n.check(n.conv(n.op("Mul", [gate, n.fix(noise(3, 4, 1, 6, 5))]), kernel=(1, 1, 1)))
+
+
 def test_operands_that_are_spread_along_planes_see_volumes():
     n = Volumes()
     y = n.op("Add", [n.start, n.fix(noise(1, 1, SHAPE[1], 1, 1))])

@@ -82,7 +82,8 @@ def _beside(walk: Walk, value: Thing | None, volume: Value, joined: bool) -> Val
     if value.rank == 5 and (value.shape[0], value.shape[2:]) == (batch, volume.shape[2:]):
         return pictures_of(walk, value)
     shape = (*[1] * (5 - value.rank), *value.shape)
-    if joined or len(shape) != 5 or shape[2] != 1 or (shape[0] != 1 and depth != 1):
+    fits = len(shape) == 5 and shape[2] == 1 and shape[0] in (1, batch if depth == 1 else 1)
+    if joined or not fits:
         return None
     seen = reshaped(walk, value, (shape[0], shape[1], *shape[3:]))
     if value.is_constant or shape[0] != 1:
