@@ -54,6 +54,24 @@ def test_many_weights_are_read_in_parts():
     assert all("depth" not in parameters for parameters in pointwise.options(few, AVX2))
 
 
+def test_large_pictures_are_gone_through_in_chunks():
+    """Of 64 KiB, or of half of the weights if these are more."""
+    def chunk(inputs: int, outputs: int) -> tuple[int, int]:
+        conv = Convolution(np.ones((outputs, inputs, 1, 1), np.float32),
+                           np.zeros(outputs, np.float32), ((1, inputs // 8, 80, 80, 8),),
+                           plain_lanes(inputs, 8))
+        tile, parts = [6, 2], [8, 1]
+        made = pointwise.make(conv, AVX2, tile=tile, parts=parts, outside="channels")
+        tiles = made.defines["CHUNK_TILES"]
+        assert tiles < 6400 / 6 / 8
+        return tiles * 6 * (inputs + outputs) * 4, 4 * conv.weight.size
+
+    size, weights = chunk(256, 128)
+    assert 32 << 10 < size <= 64 << 10 and weights // 2 <= 64 << 10
+    size, weights = chunk(512, 512)
+    assert weights // 4 < size <= weights // 2
+
+
 def test_shuffled_channels_are_read_in_runs():
     # Two tensors of 20 channels, interleaved as a shuffle does.
     pieces = tuple(Lanes(t, c // 8, c % 8, 1) for c in range(20) for t in (0, 1))

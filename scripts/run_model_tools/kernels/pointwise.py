@@ -28,9 +28,9 @@ _NEAR_BYTES = 24 << 10
 _PART_BYTES = 16 << 10
 """The same of a part of it, beside the inputs that stream past."""
 _CHUNK_BYTES = 64 << 10
-"""Of the second-level cache, which has 512 KiB where it is small.  24 to 96 KiB took about as long
-as each other: 0.8 of the time of all of a task's pixels for 256 to 128 channels of 57 x 57 and 80 x
-80."""
+"""Of the second-level cache, which has 512 KiB where it is small; or half of what the weights have,
+which are read again for each chunk.  For 256 to 128 channels of 57 x 57 and 80 x 80 pixels 24 to 96
+KiB took about as long as each other, and 0.8 of the time of all of a task's pixels."""
 _MANY_BYTES = 4 << 20
 """Of weights, from which on parts were measured to be faster: 9.4 MB (3072 to 768 channels, 7 x 7
 pixels) took 0.83 of the time on two cores of 512 KiB, 1.6 MB as long as before."""
@@ -131,7 +131,8 @@ def _outside(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[str]:
 def _chunk(conv: Convolution, isa: Isa, pixels: int) -> int:
     """How many tiles of `pixels` stay in the second-level cache, with what is made of them."""
     of_one = (conv.input_channels + conv.output_channels) * pixels * isa.number_bytes
-    return max(4, _CHUNK_BYTES // of_one)
+    most = max(_CHUNK_BYTES, conv.weight.size * isa.number_bytes // 2)
+    return max(4, most // of_one)
 
 
 def _depth(conv: Convolution, isa: Isa, count: int) -> int:
