@@ -5,14 +5,26 @@ from __future__ import annotations
 from run_model_tools.kernels import bfloat16_convolution, inverted_residual, pooled_convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import ConvolutionStep, FusedStep, Links, Plan, PoolingStep, Step
+from run_model_tools.kernels.plan import (
+    OF_ANY_SHAPE,
+    ConvolutionStep,
+    DenseStep,
+    FusedStep,
+    Links,
+    Plan,
+    PoolingStep,
+    RelayStep,
+    Step,
+    WindowStep,
+)
 from run_model_tools.kernels.pooled_convolution import PooledConvolution
 
 
 def fuse(plan: Plan, isa: Isa) -> None:
     """Changes the plan: depthwise convolutions take in the 1x1 convolutions around them where
     inverted_residual.wins says that it pays, and convolutions of pictures the pooling that follows.
-    What is joined computes in float32: convolutions of bfloat16 stay alone.
+    What is joined computes in float32: convolutions of bfloat16 stay alone.  Windows of a batch are
+    read where they lie.
     """
     links = Links(plan)
     replaced: dict[Step, FusedStep | None] = {}
@@ -23,6 +35,25 @@ def fuse(plan: Plan, isa: Isa) -> None:
             _fuse_residual(links, step, isa, replaced)
     # The fused step stands where its last part stood: all that it reads has been made by then.
     plan.steps = [new for step in plan.steps if (new := replaced.get(step, step)) is not None]
+    _read_windows(plan)
+
+
+def _read_windows(plan: Plan) -> None:
+    """Windows are not copied for steps that compute one picture at a time: their layers are given
+    another place for each anyway (Layer)."""
+    found = {step.output: step for step in plan.steps if isinstance(step, WindowStep)}
+    if not found:
+        return
+    for step in plan.steps:
+        if isinstance(step, (RelayStep, DenseStep, *OF_ANY_SHAPE)):
+            continue
+        for index, tensor in enumerate(step.inputs):
+            if tensor in found:
+                step.inputs[index] = found[tensor].inputs[0]
+                step.windows[index] = found[tensor].window
+    read = {tensor for step in plan.steps for tensor in step.inputs} | set(plan.outputs)
+    plan.steps = [step for step in plan.steps
+                  if not isinstance(step, WindowStep) or step.output in read]
 
 
 def _only_between(links: Links, maker: Step, reader: Step) -> bool:

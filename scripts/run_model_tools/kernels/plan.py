@@ -120,6 +120,14 @@ class RelayStep(Step):
     """Why none of our kernels computes it; nothing is said of what brings tensors to a layout."""
 
 
+@dataclass(eq=False)
+class WindowStep(RelayStep):
+    """Some pictures of a batch, copied.  The planes of a volume are a batch (onnx_repair/rules/
+    volumes.py), and what reaches over several of them reads windows of it."""
+
+    window: Window = field(kw_only=True)
+
+
 OF_ANY_SHAPE = (ProductStep, ProgramStep, LayerStep)
 """Steps whose layers compute all of their output; those of the others compute one picture of it."""
 

@@ -38,7 +38,7 @@ def rewrite(tvm, module, target, request, code):
     """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
     Unusable."""
     wanted_isa(request, target)
-    from run_model_tools.kernels import layouts, windows, winograd_bytes
+    from run_model_tools.kernels import layouts, winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
     from run_model_tools.kernels.relax.emission import write_module
@@ -53,7 +53,6 @@ def rewrite(tvm, module, target, request, code):
             raise Unusable(str(error)) from error
         fuse(plan, isa)
         layouts.use_layers(plan, isa)
-        windows.read_where_they_lie(plan)
         made, called = write_module(plan, isa, module, code.layers)
     functions = {name: code.layers[name].note for name in called}
     return made, dict(report(plan, isa), method="ours", functions=functions)

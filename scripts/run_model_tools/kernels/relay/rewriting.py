@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import tvm
 
-from run_model_tools.kernels import layouts, windows
+from run_model_tools.kernels import layouts
 from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
 from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, cpu_of, has_bfloat16
@@ -83,7 +83,6 @@ def _written(plan: Plan, isa: Isa, target: tvm.target.Target,
     plan.sources = sources
     fuse(plan, isa)
     layouts.use_layers(plan, isa)
-    windows.read_where_they_lie(plan)
     module, layers = write_module(plan, isa, layer_of=layer_of)
     operators.compile_all(layers.values(), target)
     return Rewritten(module, layers, {**report(plan, isa), **of_bytes})

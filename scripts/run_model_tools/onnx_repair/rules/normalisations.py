@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from onnx import TensorProto
 
@@ -73,13 +75,13 @@ def _in_float32(walk: Walk, node: Node, x: Value) -> Value:
     return x
 
 
-def _normalised(walk: Walk, x: Value, axes: list[int],
+def _normalised(walk: Walk, x: Value, mean_of: Callable[[Value], Value],
                 epsilon: float) -> tuple[Value, Value, Value]:
     """(x - mean) / deviation, the mean, and one over the deviation."""
     graph = walk.graph
-    mean = reduce(walk, "ReduceMean", x, axes)
+    mean = mean_of(x)
     centred = graph.op("Sub", x, mean)
-    variance = reduce(walk, "ReduceMean", graph.op("Mul", centred, centred), axes)
+    variance = mean_of(graph.op("Mul", centred, centred))
     inverse = graph.op("Reciprocal", graph.op("Sqrt", graph.op("Add", variance, epsilon)))
     return graph.op("Mul", centred, inverse), mean, inverse
 
@@ -96,8 +98,9 @@ def layer_normalization(walk: Walk, node: Node) -> list[Value]:
         bias = None if bias is None else cast(walk, bias, wide.elem_type)
         return [cast(walk, graph.op("LayerNormalization", wide, scale, bias, axis=axis,
                                     epsilon=epsilon), x.elem_type)]
-    y, mean, inverse = _normalised(walk, _in_float32(walk, node, x), list(range(axis, x.rank)),
-                                   epsilon)
+    axes = list(range(axis, x.rank))
+    y, mean, inverse = _normalised(walk, _in_float32(walk, node, x),
+                                   lambda v: reduce(walk, "ReduceMean", v, axes), epsilon)
     y = graph.op("Mul", cast(walk, y, x.elem_type), scale)
     return [y if bias is None else graph.op("Add", y, bias), mean, inverse]
 
@@ -125,7 +128,7 @@ def group_normalization(walk: Walk, node: Node) -> Value:
         return _scaled(walk, y, scale, bias)
     wide = _in_float32(walk, node, x)
     parts = reshaped(walk, wide, (x.shape[0], groups, x.size // x.shape[0] // groups))
-    y, _, _ = _normalised(walk, parts, [2], epsilon)
+    y, _, _ = _normalised(walk, parts, lambda v: reduce(walk, "ReduceMean", v, [2]), epsilon)
     if per_group and groups != x.shape[1]:
         y = _scaled(walk, cast(walk, y, x.elem_type), scale, bias)
         return reshaped(walk, y, x.shape)
@@ -134,7 +137,6 @@ def group_normalization(walk: Walk, node: Node) -> Value:
 
 def _of_volumes(walk: Walk, x: Value, pictures: Value, groups: int, epsilon: float) -> Value:
     """A volume's numbers less their group's mean and by their deviation."""
-    graph = walk.graph
     batch, channels, depth, *_ = x.shape
     apart = (batch, depth, groups, channels // groups)
 
@@ -144,9 +146,7 @@ def _of_volumes(walk: Walk, x: Value, pictures: Value, groups: int, epsilon: flo
         return reshaped(walk, expanded(walk, reduce(walk, "ReduceMean", of_each, [1, 3]), apart),
                         (batch * depth, channels, 1, 1))
 
-    centred = graph.op("Sub", pictures, mean(pictures))
-    spread = graph.op("Add", mean(graph.op("Mul", centred, centred)), epsilon)
-    y = graph.op("Mul", centred, graph.op("Reciprocal", graph.op("Sqrt", spread)))
+    y, _, _ = _normalised(walk, pictures, mean, epsilon)
     return volume_of(walk, cast(walk, y, x.elem_type), batch)
 
 

@@ -97,11 +97,12 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
         places.counts_in = None if column_major else x.shape
         return [pooled, places]
     _check_rank(x)
-    if x.pictures is not None and (window.dilations[0] == 1 or not window.is_padded(0)) and all(
-            p < k for p, k in zip(window.pads, window.kernel * 2)):
+    sees_all = all(p < k for p, k in zip(window.pads, window.kernel * 2))
+    if x.pictures is not None and sees_all and (
+            window.dilations[0] == 1 or not window.is_padded(0)):
         return [_of_planes(walk, x, node.op, window)]
     is_bytes = x.elem_type in (TensorProto.INT8, TensorProto.UINT8)
-    if (x.is_float or is_bytes) and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
+    if (x.is_float or is_bytes) and sees_all:
         # Bytes are whole numbers of steps of 1, of which the layers of bytes know poolings.
         grid = (walk.graph.constant(np.float32(1)), walk.graph.like(0, x))
         made = walk.graph.op("DequantizeLinear", x, *grid) if is_bytes else x

@@ -108,14 +108,12 @@ def _of_planes(walk: Walk, x: Value, pictures: Value, manner: Manner, lines: lis
     across = [replace(line, axis=line.axis - 1) for line in lines if line.axis > 2]
     if across:
         pictures = _along(walk, pictures, manner, across, False)
-    for line in lines:
-        if line.axis == 2:
-            places, weights, _ = _taps(line, manner)
-            cells = _of_neighbours(walk, pictures, batch, line, places, weights)
-            if cells is None:
-                return _resized(walk, volume_of(walk, pictures, batch), 2, places, weights)
-            return cells
-    return volume_of(walk, pictures, batch)
+    depth = next((line for line in lines if line.axis == 2), None)
+    if depth is None:
+        return volume_of(walk, pictures, batch)
+    places, weights, _ = _taps(depth, manner)
+    made = _of_neighbours(walk, pictures, batch, depth, places, weights)
+    return made or _resized(walk, volume_of(walk, pictures, batch), 2, places, weights)
 
 
 def _of_neighbours(walk: Walk, pictures: Value, batch: int, line: Line, places: np.ndarray,

@@ -9,14 +9,19 @@ from typing import Any
 from run_model_tools.kernels import layouts, rows
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import BlocksToPlanesStep, Plan, ProgramStep, RelayStep
+from run_model_tools.kernels.plan import (
+    BlocksToPlanesStep,
+    Plan,
+    ProgramStep,
+    RelayStep,
+    WindowStep,
+)
 from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
 from run_model_tools.kernels.relay.nodes import writing
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
 from run_model_tools.kernels.views import View
-from run_model_tools.kernels.windows import WindowStep
 
 # A Tensor, a View of one, a Blocked, a relay.Constant, or a list of these; None where TVM's
 # schedules are to compute it.

@@ -1,17 +1,17 @@
-"""What moves pictures of a batch, of values in blocks: windows (kernels/windows.py)."""
+"""What moves pictures of a batch, of values in blocks: windows of it (WindowStep)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from run_model_tools.kernels.layer import Window
+from run_model_tools.kernels.plan import WindowStep
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.nodes import writing
 from run_model_tools.kernels.relay.readers import elementwise
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
-from run_model_tools.kernels.windows import WindowStep
 
 
 def taken(net: Network, data: Blocked, window: Window, pictures: int) -> Blocked:
