@@ -181,7 +181,7 @@ endfunction()
 # A CTest test that runs files or folders of Python tests in one process of build/venv's pytest. Tests of
 # the greatest COST, which is 20 if not given, start first, so that no long one is left for the end, when
 # there is nothing to run beside it.  Tools that tests start, some hundred times, keep what Python has
-# parsed, whatever the caller's environment says.
+# parsed, whatever the caller's environment says, and NumPy has one thread in each (environment.py).
 function(run_model_add_pytest name)
   cmake_parse_arguments(arg "" "TIMEOUT;COST" "LABELS;FILES;ARGUMENTS;ENVIRONMENT;PYTHON" ${ARGN})
   if(NOT arg_PYTHON)
@@ -196,7 +196,7 @@ function(run_model_add_pytest name)
   list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   add_test(NAME ${name} COMMAND ${arg_PYTHON} -q -rs ${arg_ARGUMENTS} ${arg_FILES})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_COST}
-    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=;${arg_ENVIRONMENT}")
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=;OPENBLAS_NUM_THREADS=1;${arg_ENVIRONMENT}")
 endfunction()
 
 # run_model_compile_files(<target> <option> <file>…)

@@ -89,6 +89,8 @@ def launch(command: str, venv: bool = True) -> None:
 def enter_venv(tvm: bool = False) -> None:
     """Goes on in build/venv's interpreter, with TVM importable if `tvm`.
 
+    NumPy's products get one thread, unless the caller's environment says otherwise: those here are
+    too small to gain by a second one, and take 20 times as long where that has to wait for a CPU.
     Ends the program with exit code 3 and a sentence where the environment has not been set up.
     """
     wanted = f"{VENV_PYTHON} tvm={int(tvm)}"
@@ -100,6 +102,7 @@ def enter_venv(tvm: bool = False) -> None:
         _give_up(f"the TVM compiler {TVM_DIR} is not there")
     env = tvm_environment() if tvm else dict(os.environ)
     env[_MARK] = wanted
+    env.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(VENV_PYTHON, [str(VENV_PYTHON), os.path.abspath(sys.argv[0]), *sys.argv[1:]], env)

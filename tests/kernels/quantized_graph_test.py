@@ -149,7 +149,7 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
             assert len(np.unique(b)) > 8
 
 
-@pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.full)])
+@pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.slow)])
 def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels):
     models = {name: QUANTIZED[name]() for name in ("constants", "moved_bytes", "five_axes")}
     answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 compiled = compiled_fixture(NETWORKS)
 test_layers_keep_to_the_limits = limits_test(NETWORKS)
-test_numbers = numbers_test(NETWORKS)
+test_numbers = numbers_test(NETWORKS, NETWORKS)
 
 
 @pytest.mark.parametrize("device", ("opencl", "vulkan"))

@@ -247,10 +247,12 @@ def limits_test(names: Iterable[str]) -> Any:
     return test
 
 
-def numbers_test(names: Iterable[str]) -> Any:
-    """The same of check_numbers() on all kinds of device."""
-    @pytest.mark.parametrize("device", DEVICES)
-    @pytest.mark.parametrize("name", names)
+def numbers_test(names: Iterable[str], on_opencl: Iterable[str]) -> Any:
+    """The same of check_numbers() on all kinds of device, quickly on_opencl of a few only: that
+    driver takes seconds to compile, and its code is written as CUDA's is."""
+    @pytest.mark.parametrize("name, device", [
+        pytest.param(name, device, marks=pytest.mark.slow) if device == "opencl"
+        and name not in on_opencl else (name, device) for name, device in product(names, DEVICES)])
     def test(compiled: Path, name: str, device: str) -> None:
         check_numbers(compiled, name, device)
     return test

@@ -18,8 +18,8 @@ from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.session import TUNERS, learning_packages
 from run_model_tools.tuning.weighing import Weighing
 
-pytestmark = pytest.mark.skipif(TARGET is None,
-                                reason="this machine has no named target of its own")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(
+    TARGET is None, reason="this machine has no named target of its own")]
 
 RUNTIME_DEVICE = 4
 """AutoTVM's number of what failed on the device, and not while it was built."""

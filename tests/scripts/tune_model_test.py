@@ -202,7 +202,7 @@ def test_mistakes_get_a_sentence(command, classifier, flags, code, says):
     assert not list(classifier.parent.glob("records/*"))
 
 
-@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+@pytest.mark.parametrize("kind", ["opencl", pytest.param("vulkan", marks=pytest.mark.slow)])
 def test_a_gpu_is_tuned_where_there_is_one(workshop, kind):
     """What was measured serves compile_model, which is given the file: no GPU's records are taken
     for another one's by the target's name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from itertools import product
 from statistics import median
@@ -30,7 +29,6 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], str]:
     tasks = [one for one in map(recording.read, sorted(recording.FOLDER.glob("*.json")))
              if one.group == "develop"]
     rows = []
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with stage("trial_hyperparameters") as tell:
         for combination in product(*values.values()):
             chosen = dict(zip(values, combination))
