@@ -194,6 +194,31 @@ def test_whole_numbers_are_made_up(command, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["metadata"]["verification"]["done"]
 
 
+@pytest.mark.parametrize("offset, done", [(1, True), (np.nan, False)])
+def test_what_is_nan_throughout_is_not_called_compared(
+        tmp_path: Path, offset: float, done: bool) -> None:
+    """Unless smaller numbers help: what is added where a mask is 0 overflows where it is 9."""
+    model = read_model(save_network(
+        tmp_path / "masked.onnx", """(float[1,64] x, int64[1,64] kept) => (float[1,64] y) {
+            one = Cast<to=1>(kept)
+            left = Sub(offset, one)
+            beside = Mul(left, lowest)
+            scores = Add(x, beside)
+            y = Softmax(scores)
+        }""", {"offset": np.float32(offset), "lowest": np.float32(-3.4e38)}))
+    outputs = []
+
+    def run(_folder, _machine, _compilers, given):
+        outputs.extend(model.run(inputs) for inputs in given)
+        return outputs
+
+    verified = verification.verify(verification.Subject(
+        model, tmp_path, {"x": (1, 64), "kept": (1, 64)}, None, "llvm", [],
+        lambda into: "native", run), 1e-3)
+    assert verified["done"] == done and np.isfinite(outputs).all()
+    assert done or "NaN throughout" in verified["reason"]
+
+
 def test_a_network_of_8_bits_that_names_other_classes_is_refused(tmp_path: Path) -> None:
     views = [{"x": np.zeros((1, 4), np.float32)} for _ in range(60)]
 

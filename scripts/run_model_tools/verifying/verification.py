@@ -254,13 +254,15 @@ def _reference_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarr
     """Inputs that the reference takes, random ones before the subject's pictures, its outputs for
     them, and which one it is.
 
-    Raises NoReference where none runs the model.
+    A mask that nothing tells to be one may make NaN of all there is, unless it is 0 or 1: others
+    are tried then.  Raises NoReference where none runs the model, or none gives numbers.
     """
     model = subject.model
     reason = model.why_not_run()
     if reason is not None:
         raise NoReference(reason)
     ranges, regions = made_inputs.whole_number_ranges(model), made_inputs.picture_regions(model)
+    found: dict[float, tuple[list[Tensors], list[list[np.ndarray]], str]] = {}
     for tried in made_inputs.narrower(ranges):
         given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,
                                            tried, seed, regions)
@@ -270,9 +272,23 @@ def _reference_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarr
             runs = [model.run_by(inputs) for inputs in given]
         except Exception as error:  # References have a dozen classes of their own.
             reason = str(error).strip().splitlines()[-1]
-        else:
-            return given, [outputs for outputs, _ in runs], runs[0][1]
-    raise NoReference(f"{model.reference} does not run it: {reason}")
+            continue
+        outputs = [outputs for outputs, _ in runs]
+        lost = max((_share_of_nans(each) for each in zip(*outputs)), default=0.0)
+        found.setdefault(lost, (given, outputs, runs[0][1]))
+        if lost < 0.5:
+            break
+    if not found:
+        raise NoReference(f"{model.reference} does not run it: {reason}")
+    if min(found) == 1:
+        raise NoReference("an output of the network is NaN throughout for all inputs that were "
+                          "tried (--verify-with FOLDER tries pictures)")
+    return found[min(found)]
+
+
+def _share_of_nans(arrays: Iterable[np.ndarray]) -> float:
+    every = np.concatenate([np.ravel(array) for array in arrays])
+    return float(np.isnan(every).mean()) if every.size else 0.0
 
 
 def _execute(subject: Subject,
