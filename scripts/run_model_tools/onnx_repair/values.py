@@ -134,8 +134,8 @@ class Chosen:
     mask: Value
     why: NodeRefused
     """What is said where it cannot be followed."""
-    turned: bool = False
-    """Whether the rows lie along the second axis."""
+    along: int = 0
+    """The axis of the tensor along which the rows lie; it is the first of `rows`."""
     cut: bool = False
     """Whether as many of them are taken as something else says."""
     first: bool = False
@@ -146,6 +146,11 @@ class Chosen:
     """What the rows, whole numbers, are places in: counted among all rows of its tensor."""
     column: int | None = None
     """The only column of the rows that has such places."""
+
+    @property
+    def axis(self) -> int:
+        """The axis of the tensor along which the rows lie."""
+        return self.along or self.lead
 
     def but(self, **changes: Any) -> Chosen:
         return replace(self, **changes)

@@ -20,11 +20,11 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_ELEMENTWISE = ELEMENTWISE | frozenset(
+ELEMENTWISE_OF_ROWS = ELEMENTWISE | frozenset(
     "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Clip Cos Elu Gelu HardSigmoid HardSwish "
     "IsInf IsNaN LeakyRelu Mish Mod PRelu Selu Sin Softplus Softsign Tan ThresholdedRelu".split())
 _OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
@@ -33,7 +33,8 @@ _OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Gl
 MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that leave the elements of a mask in their order."""
 _KEEP_PLACES = ("Expand", "Gather", "GatherND", "Identity", "NonMaxSuppression", "Reshape",
-                "ScatterElements", "Shape", "Size", "Slice", "Split", "Squeeze", "Transpose")
+                "ScatterElements", "Shape", "Size", "Slice", "Split", "Squeeze", "Transpose",
+                "Unsqueeze")
 """Operators that take places as they are counted in all rows; others see them as the model does."""
 _DEEPEST = 30
 """Operators by which two masks may be computed alike."""
@@ -56,7 +57,7 @@ def non_zero(walk: Walk, node: Node) -> Chosen:
         raise refused
     made = chosen(walk, node, walk.graph.constant(_places(x.shape)),
                   cast(walk, x, TensorProto.BOOL), refused)
-    made.turned = True
+    made.along = 1
     return made
 
 
@@ -119,21 +120,20 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 
 
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
+    from run_model_tools.onnx_repair.rules.chosen_axes import of_other_axes
     from run_model_tools.onnx_repair.rules.chosen_order import counted, largest, shape_of_rows
 
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
-    if any(i.of and (op not in _KEEP_PLACES or op == "Split" and i.column is not None)
-           for i in given):
+    if any(i.of and (op not in _KEEP_PLACES or i.column is not None and op in (
+            "Split", "Unsqueeze")) for i in given):
         node.inputs = [counted(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
         given = [i for i in node.inputs if isinstance(i, Chosen)]
     one = given[0]
     alone = node.inputs[0] is one and len(given) == 1
-    if any(i.lead for i in given) or op == "Unsqueeze" and _axes_of(node) == [0]:
-        return _with_lead(walk, node, op, one, alone)
-    if any(i.turned for i in given):
-        if op == "Transpose" and node.attrs.get("perm") in (None, [1, 0]):
-            return [one.but(turned=False)]
-        raise one.why
+    if any(i.axis for i in given) or alone and not one.cut and _moves_rows(node, op):
+        if op == "Shape" and not one.cut:
+            return [_shape(walk, node, one)]
+        return of_other_axes(walk, node, op, given)
     if op == "ScatterND":
         return [_assigned(walk, node)]
     if alone and op == "TopK" and not any(i.cut for i in given):
@@ -153,12 +153,8 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         return [one.but(cut=True, first=one.first and op == "Slice")]
     if any(i.cut for i in given):
         raise one.why
-    if alone and op == "Shape" and not node.attrs.get("start", 0) and "end" not in node.attrs:
-        others = walk.graph.constant(one.rows.shape[1:], np.int64)
-        extents = concatenated(walk, [reshaped(walk, count_of(walk, one), (1,)), others], 0)
-        extents.extents_of = one
-        walk.counts[extents.name] = one.why
-        return [extents]
+    if alone and op == "Shape":
+        return [_shape(walk, node, one)]
     if alone and op == "Size" and one.rows.rank == 1:
         count = walk.graph.op("Identity", count_of(walk, one))
         count.extents_of = one
@@ -172,23 +168,30 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
     return _of_all(walk, node, given)
 
 
-def _axes_of(node: Node) -> list[int] | None:
+def axes_of(node: Node) -> list[int] | None:
     """Of a reduction, Squeeze or Unsqueeze, however its opset names them."""
     axes = node.attrs.get("axes")
     return node.ints(1, "the axes") if axes is None else axes
 
 
-def _with_lead(walk: Walk, node: Node, op: str, one: Chosen, alone: bool) -> list[Thing | None]:
-    """What a node makes of rows that lie along a later axis than the first, or are to."""
-    from run_model_tools.onnx_repair.rules.chosen_order import suppressed
+def _moves_rows(node: Node, op: str) -> bool:
+    """Whether it puts another axis before that of the rows."""
+    if op == "Reshape":
+        return (node.ints(1, "the shape") or [0])[0] == 1 if node.tensor(1).is_constant else False
+    return op == "Unsqueeze" and axes_of(node) == [0] or op == "Transpose" and node.attrs.get(
+        "perm", [1])[0] != 0
 
-    if op == "NonMaxSuppression":
-        return [suppressed(walk, node)]  # type: ignore[list-item]
-    if alone and op in ("Cast", "Identity"):
-        return _of_all(walk, node, [one])
-    if not alone or op not in ("Squeeze", "Unsqueeze") or _axes_of(node) != [0] or one.turned:
+
+def _shape(walk: Walk, node: Node, one: Chosen) -> Value:
+    if node.attrs.get("start", 0) or "end" in node.attrs:
         raise one.why
-    return [one.but(lead=one.lead + (1 if op == "Unsqueeze" else -1))]
+    ahead = [1] * one.lead + list(one.rows.shape[1:one.along + 1])
+    parts = [walk.graph.constant(ahead, np.int64), reshaped(walk, count_of(walk, one), (1,)),
+             walk.graph.constant(one.rows.shape[one.along + 1:], np.int64)]
+    extents = concatenated(walk, parts, 0)
+    extents.extents_of = one
+    walk.counts[extents.name] = one.why
+    return extents
 
 
 def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
@@ -199,7 +202,7 @@ def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
     last = node.inputs[-1]
     if op == "NonZero" and not one.cut:
         yield chosen_order.holding(walk, one)
-    if op == "Gather" and isinstance(last, Chosen):
+    if op in ("Gather", "GatherND") and isinstance(last, Chosen):
         yield chosen_order.taken(walk, node, last)
     if alone and op in ("Gather", "Slice"):
         yield chosen_order.columns(walk, node, one)
@@ -219,7 +222,7 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
     others = [i for i in node.inputs if isinstance(i, Value)]
     alike = all(i.rows.rank == rank for i in node.inputs if isinstance(i, Chosen)) and all(
         other.rank < rank or other.rank == rank and other.shape[0] == 1 for other in others)
-    if op in _ELEMENTWISE:
+    if op in ELEMENTWISE_OF_ROWS:
         return alike and node.opset >= 7
     if op == "RoiAlign":
         return all(isinstance(i, Chosen) for i in node.inputs[1:])
@@ -236,7 +239,7 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
     if op in ("ArgMax", "ArgMin"):
         return node.attrs.get("axis", 0) % rank > 0
     if op in ("Squeeze", "Unsqueeze"):
-        axes = _axes_of(node) or [0]
+        axes = axes_of(node) or [0]
         return all(axis % (rank + len(axes) * (op == "Unsqueeze")) > 0 for axis in axes)
     if op == "Concat":
         return node.attrs["axis"] % rank > 0 and alike and not others
@@ -287,13 +290,14 @@ def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
     """Of a tensor's rows those at chosen places, which may be chosen of the places of all."""
     x = node.get(0)
     axis = node.attrs.get("axis", 0) % x.rank if x is not None and node.op == "Gather" else 0
-    if x is None or node.attrs.get("batch_dims", 0) or axis and (
-            places.rows.rank != 1 or set(x.shape[:axis]) != {1}):
+    if x is None or node.attrs.get("batch_dims", 0) or axis and places.rows.rank != 1:
         raise places.why
     if axis:
-        rows = walk.node_in("Gather", 13, [reshaped(walk, x, x.shape[axis:]),
-                                           filled_rows(walk, places, 0)])
-        return places.but(rows=rows, lead=axis)
+        alone = set(x.shape[:axis]) == {1}
+        x = reshaped(walk, x, x.shape[axis:]) if alone else transposed(
+            walk, x, [axis, *(i for i in range(x.rank) if i != axis)])
+        rows = walk.node_in("Gather", 13, [x, filled_rows(walk, places, 0)])
+        return places.but(rows=rows, lead=axis) if alone else places.but(rows=rows, along=axis)
     deep = places.rows.shape[-1] if node.op == "GatherND" else 1
     every = places.rows.array
     if every is not None and deep <= x.rank and np.array_equal(
@@ -393,7 +397,7 @@ def _takes_first(node: Node) -> bool:
 
 
 def _axes(node: Node, one: Chosen) -> list[int]:
-    axes = _axes_of(node) or (
+    axes = axes_of(node) or (
         [] if node.attrs.get("noop_with_empty_axes", 0) else list(range(one.rows.rank)))
     return sorted({axis % one.rows.rank for axis in axes})
 

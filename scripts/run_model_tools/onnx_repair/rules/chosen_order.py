@@ -71,8 +71,9 @@ def _numbers(walk: Walk, value: Value) -> list[_Number]:
         return [_Number(int(n), exact=True) for n in value.array.ravel()]
     if value.extents_of is not None:
         one = value.extents_of
-        extents = [_Number(extent, exact=True) for extent in one.rows.shape[1:]]
-        return [_Number(one.rows.shape[0], of=one), *extents][:value.size]
+        extents = [_Number(extent, exact=True) for extent in (*[1] * one.lead, *one.rows.shape[1:])]
+        extents.insert(one.axis, _Number(one.rows.shape[0], of=one))
+        return extents[:value.size]
     node = walk.graph.makers.get(value.name)
     if node is None:
         return unknown
@@ -131,10 +132,17 @@ def _least(walk: Walk, numbers: list[_Number]) -> _Number:
 
 def shape_of_rows(walk: Walk, shape: Value) -> tuple[Chosen, list[int]] | None:
     """Of a shape whose first extent counts chosen rows, these and the others."""
-    first, *rest = _numbers(walk, shape) or [_Number()]
-    if first.all_of is None or not all(n.exact for n in rest):
-        return None
-    return first.all_of, [n.most for n in rest if n.most is not None]
+    found = shape_around_rows(walk, shape)
+    return None if found is None or found[1] else (found[0], found[2])
+
+
+def shape_around_rows(walk: Walk, shape: Value) -> tuple[Chosen, int, list[int]] | None:
+    """Of a shape one of whose extents counts chosen rows, these, which it is, and the others."""
+    numbers = _numbers(walk, shape)
+    open_ = [axis for axis, number in enumerate(numbers) if not number.exact]
+    one = numbers[open_[0]].all_of if len(open_) == 1 else None
+    return None if one is None else (one, open_[0], [n.most for n in numbers if n.exact
+                                                     and n.most is not None])
 
 
 def emptiness(walk: Walk, condition: Value) -> Chosen | None:
@@ -188,7 +196,7 @@ def every_place(walk: Walk, limit: Value) -> Chosen | None:
     if one is None:
         return None
     rows = walk.graph.constant(np.arange(one.rows.shape[0]), limit.dtype)
-    return one.but(rows=rows, of=one, column=None, turned=False, cut=False, lead=0)
+    return one.but(rows=rows, of=one, column=None, along=0, cut=False, lead=0)
 
 
 def holding(walk: Walk, one: Chosen) -> Chosen | None:
@@ -199,7 +207,7 @@ def holding(walk: Walk, one: Chosen) -> Chosen | None:
     mask = walk.graph.op("And", reshaped(walk, one.mask, (count,)),
                          cast(walk, one.rows, TensorProto.BOOL))
     return one.but(rows=walk.graph.constant(np.arange(count)[:, None]), mask=mask, first=False,
-                   turned=True, of=one, column=None)
+                   along=1, of=one, column=None)
 
 
 def first_places(walk: Walk, most: int, count: Value) -> Value:
@@ -247,8 +255,11 @@ def _keys(walk: Walk, x: Value, mask: Value, top: bool) -> Value:
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
     """A Gather of chosen rows at chosen places of theirs; None of any other."""
     x = node.inputs[0]
-    if node.op != "Gather" or node.attrs.get("axis", 0) or not isinstance(x, Chosen) or any(
-            i.lead or i.cut or i.turned for i in (x, places)) or places.column is not None \
+    if node.op == "GatherND" and not node.attrs.get("batch_dims", 0) and places.rows.shape[1:] == (
+            1,):
+        places = places.but(rows=reshaped(walk, places.rows, places.rows.shape[:1]), column=None)
+    if node.attrs.get("axis", 0) or not isinstance(x, Chosen) or any(
+            i.axis or i.cut for i in (x, places)) or places.column is not None \
             or places.rows.rank != 1:
         return None
     if places.of is None and not x.first or places.of is not None and not is_same(
@@ -261,7 +272,7 @@ def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
         at = walk.graph.op("Where", walk.graph.op("Less", at, walk.graph.like(0, at)),
                            walk.graph.op("Add", at, count), at)
     rows = walk.node_in("Gather", 13, [x.rows, at])
-    return x.but(rows=rows, mask=places.mask, first=places.first, turned=False, cut=False)
+    return x.but(rows=rows, mask=places.mask, first=places.first, along=0, cut=False)
 
 
 def columns(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
@@ -466,8 +477,9 @@ def output(walk: Walk, one: Chosen) -> tuple[Value, Value, int]:
     one = in_front(walk, counted(walk, one))
     rows = filled_rows(walk, one, 0)
     count = reshaped(walk, count_of(walk, one), (1,))
-    if one.turned:
-        return walk.graph.op("Transpose", rows, perm=[1, 0]), count, 1
+    if one.along:
+        order = [*range(1, one.along + 1), 0, *range(one.along + 1, rows.rank)]
+        return walk.graph.op("Transpose", rows, perm=order), count, one.along
     return reshaped(walk, rows, (*[1] * one.lead, *rows.shape)), count, one.lead
 
 
@@ -481,4 +493,4 @@ def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:
     one, rest = found
     rows = expanded(walk, x, (one.rows.shape[0], *np.broadcast_shapes(
         x.shape[max(x.rank - len(rest), 0):], tuple(rest))))
-    return one.but(rows=rows, of=None, column=None, turned=False, cut=False, lead=0)
+    return one.but(rows=rows, of=None, column=None, along=0, cut=False, lead=0)

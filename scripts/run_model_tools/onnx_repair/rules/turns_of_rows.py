@@ -177,7 +177,7 @@ class _Turns:
             raise _Unknown
         thing, walk = given[0], self.walk
         if isinstance(thing, Chosen):
-            if thing.cut or thing.lead or thing.turned or not is_same(walk, thing, self.every):
+            if thing.cut or thing.axis or not is_same(walk, thing, self.every):
                 raise _Unknown
             return Turned(counted(walk, thing).rows)
         if not isinstance(thing, Value) or not thing.rank or thing.shape[0] < self.count \

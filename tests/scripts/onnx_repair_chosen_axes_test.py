@@ -1,0 +1,89 @@
+"""Chosen rows along other axes than the first, as detectors of points end, held to ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_repair_chosen_test import model
+from onnx_repair_test import noise, run
+
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_repair.repair import counted_outputs, repair
+
+MASKS = [np.arange(12).reshape(3, 4) % n == 0 for n in (1, 2, 5, 20)]
+INPUTS = "float[1, 2, 3, 4] x, bool[3, 4] m"
+PLACES = """
+    all = Constant<value_ints = [-1]>() zero = Constant<value_ints = [0]>()
+    one = Constant<value_ints = [1]>() first = Constant<value_int = 0>()
+    z = NonZero(m) at = Transpose<perm = [1, 0]>(z) """
+TWO_LISTS = """{} r = Squeeze(zr, zero) c = Squeeze(zc, zero)
+    width = Constant<value_int = 4>() row = Mul(r, width) place = Add(row, c)
+    lines = Constant<value_ints = [2, -1]>() flat = Reshape(x, lines)"""
+SAMPLES = """
+    least = Constant<value_ints = [-9223372036854775807]>()
+    flipped = Slice(at, all, least, one, all)
+    p = Cast<to = 1>(flipped) lead = Unsqueeze(p, zero)
+    scale = Constant<value_floats = [0.6, 0.9]>() half = Mul(lead, scale) moved = Sub(half, scale)
+    across = Constant<value_ints = [%s]>() grid = Reshape(moved, across)
+    s = GridSample<align_corners = 1>(x, grid) """
+NORMALISED = """
+    flat = Constant<value_ints = [1, 2, -1]>() d = Reshape(s, flat)
+    n = ReduceL2<keepdims = 1>(d, one) shape = Shape(d) wide = Expand(n, shape) unit = Div(d, wide)
+    found = Gather(unit, first) """
+
+
+def same(nodes, masks=MASKS, output="float[] y"):
+    """That both give the same for each mask."""
+    made = model(nodes, inputs=INPUTS, output=output)
+    ours = repair(made, {}, counts=True)
+    _, axis = counted_outputs(ours)[:2]
+    for mask in masks:
+        inputs = {"x": noise(1, 2, 3, 4), "m": mask}
+        (want,), (have, count) = run(made, inputs), run(ours, inputs)
+        have = have.take(np.arange(count.item()), axis)
+        assert want.shape == have.shape and want.dtype == have.dtype
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("lists", [
+    "zr, zc = Split(z, even)", "zr, zc = Split<num_outputs = 2>(z)",
+    "back = Transpose<perm = [1, 0]>(at) zr = Slice(back, zero, one, zero) "
+    "zc = Slice(back, one, two, zero)"])
+@pytest.mark.parametrize("found, kind", [
+    ("y = Gather<axis = 1>(flat, place)", "float"),
+    ("up = Unsqueeze(place, zero) y = Mul(up, up)", "int64"),
+    ("pair = Concat<axis = 0>(zr, zc) y = Add(pair, pair)", "int64")])
+def test_places_as_lists_for_each_axis(lists, found, kind):
+    """x[tuple(x.nonzero().t())], as both of PyTorch's exporters write it."""
+    ends = "even = Constant<value_ints = [1, 1]>() two = Constant<value_ints = [2]>() "
+    same(PLACES + TWO_LISTS.format(ends + lists) + found, output=f"{kind}[] y")
+
+
+@pytest.mark.parametrize("taken", [
+    "kept = Transpose<perm = [1, 0]>(z2) y = GatherND(at, kept)",
+    "line = Transpose<perm = [1, 0]>(z2) kept = Squeeze(line, one) up = Unsqueeze(kept, all) "
+    "y = GatherND(at, up)"])
+def test_rows_of_rows(taken):
+    """places[far from the edge], of which there may be none."""
+    same(PLACES + """column = Constant<value_int = 1>() c = Gather<axis = 1>(at, column)
+        edge = Constant<value_int = 2>() inside = Less(c, edge) z2 = NonZero(inside) """ + taken,
+         output="int64[] y")
+
+
+@pytest.mark.parametrize("shape", ["1, 1, -1, 2", "1, -1, 1, 2"])
+@pytest.mark.parametrize("end", [
+    "y = Identity(s)", NORMALISED + "y = Transpose<perm = [1, 0]>(found)",
+    NORMALISED + "y = ReduceMax<keepdims = 0>(unit, one)"])
+def test_what_a_picture_has_at_chosen_points(shape, end):
+    # ONNX Runtime takes no empty grid.
+    same(PLACES + SAMPLES % shape + end, MASKS[:-1] + [np.arange(12).reshape(3, 4) == 7])
+
+
+@pytest.mark.parametrize("end", [
+    "y = ReduceSum<keepdims = 1>(d, two)", "y = Softmax<axis = 2>(d)",
+    "k = Constant<value_ints = [1, 1, 5]>() y = Expand(d, k)"])
+def test_what_mixes_such_rows_is_refused(end):
+    nodes = PLACES + SAMPLES % "1, 1, -1, 2" + """two = Constant<value_ints = [2]>()
+        flat = Constant<value_ints = [1, 2, -1]>() d = Reshape(s, flat) """ + end
+    with pytest.raises(ToolError, match="NonZero"):
+        repair(model(nodes, inputs=INPUTS), {}, counts=True)
