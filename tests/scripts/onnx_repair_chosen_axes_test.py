@@ -79,6 +79,35 @@ def test_what_a_picture_has_at_chosen_points(shape, end):
     same(PLACES + SAMPLES % shape + end, MASKS[:-1] + [np.arange(12).reshape(3, 4) == 7])
 
 
+WRITTEN = PLACES + """
+    p = Cast<to = 1>(at) %s extents = Shape(q) count = Gather(extents, first)
+    number = Unsqueeze(count, zero) two = Constant<value_ints = [2]>()
+    room = Concat<axis = 0>(one, number, two) x0 = ConstantOfShape(room)
+    by = Constant<value_int = 1>() turn = Range(first, count, by) %s
+    nothing = Unsqueeze(zero, zero) both = Add(nothing, turn) wide = Shape(both)
+    of = Expand(nothing, wide) which = Expand(own, wide)
+    of_ = Unsqueeze(of, all) which_ = Unsqueeze(which, all)
+    to = Concat<axis = -1>(of_, which_) rows = Concat<axis = 0>(wide, two) new = Reshape(q, rows)
+    y = ScatterND(x0, to, new)"""
+ONE_BY_ONE = "own = Identity(turn)"
+
+
+@pytest.mark.parametrize("order", ["q = Identity(p)", """
+    weights = Constant<value_floats = [1.0, 0.1]>() heavy = Mul(p, weights)
+    s = ReduceSum<keepdims = 0>(heavy, one) most = Constant<value_ints = [3]>()
+    v, i = TopK<axis = 0>(s, most) q = Gather(p, i)"""])
+def test_rows_are_written_to_a_picture_of_a_batch(order):
+    """y = zeros(1, len(q), 2); y[0, :len(q)] = q, as PyTorch writes it."""
+    same(WRITTEN % (order, ONE_BY_ONE), MASKS[:3])
+
+
+def test_rows_that_are_written_in_another_order_are_refused():
+    made = model(WRITTEN % ("q = Identity(p)", "last = Sub(count, by) own = Sub(last, turn)"),
+                 inputs=INPUTS)
+    with pytest.raises(ToolError, match="NonZero"):
+        repair(made, {}, counts=True)
+
+
 @pytest.mark.parametrize("end", [
     "y = ReduceSum<keepdims = 1>(d, two)", "y = Softmax<axis = 2>(d)",
     "k = Constant<value_ints = [1, 1, 5]>() y = Expand(d, k)"])

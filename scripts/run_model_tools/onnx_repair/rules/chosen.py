@@ -120,17 +120,18 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 
 
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
-    from run_model_tools.onnx_repair.rules.chosen_axes import of_other_axes
+    from run_model_tools.onnx_repair.rules.chosen_axes import keeps_places, of_other_axes
     from run_model_tools.onnx_repair.rules.chosen_order import counted, largest, shape_of_rows
 
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
     if any(i.of and (op not in _KEEP_PLACES or i.column is not None and op in (
-            "Split", "Unsqueeze")) for i in given):
+            "Split", "Unsqueeze")) for i in given) and not keeps_places(node, op, given):
         node.inputs = [counted(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
         given = [i for i in node.inputs if isinstance(i, Chosen)]
     one = given[0]
     alone = node.inputs[0] is one and len(given) == 1
-    if any(i.axis for i in given) or alone and not one.cut and _moves_rows(node, op):
+    if any(i.axis for i in given) or not any(i.cut for i in given) and _moves_rows(
+            walk, node, op, one):
         if op == "Shape" and not one.cut:
             return [_shape(walk, node, one)]
         return of_other_axes(walk, node, op, given)
@@ -174,10 +175,19 @@ def axes_of(node: Node) -> list[int] | None:
     return node.ints(1, "the axes") if axes is None else axes
 
 
-def _moves_rows(node: Node, op: str) -> bool:
+def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
     """Whether it puts another axis before that of the rows."""
-    if op == "Reshape":
-        return (node.ints(1, "the shape") or [0])[0] == 1 if node.tensor(1).is_constant else False
+    from run_model_tools.onnx_repair.rules.chosen_order import shape_around_rows
+
+    if op in ELEMENTWISE_OF_ROWS:
+        return any(isinstance(i, Value) and i.rank > one.rows.rank for i in node.inputs)
+    if node.inputs[0] is not one:
+        return False
+    if op in ("Expand", "Reshape") and isinstance(node.inputs[1], Value):
+        shape = node.inputs[1]
+        found = shape_around_rows(walk, shape)
+        return found is not None and found[1] > 0 or op == "Reshape" and (
+            shape.ints() or [0])[0] == 1
     return op == "Unsqueeze" and axes_of(node) == [0] or op == "Transpose" and node.attrs.get(
         "perm", [1])[0] != 0
 

@@ -39,23 +39,53 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
         return [one.but(along=0)]
     if any(i.axis != axis or i.cut or not is_same(walk, one, i) for i in given):
         raise one.why
+    if op == "ScatterND":
+        return [_assigned(walk, node)]
     if op == "GridSample":
         node.inputs[1] = one = one.but(rows=filled_rows(walk, one, 0))  # Others lie anywhere.
     inputs = [_in_place(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
     whole = inputs[node.inputs.index(one)]
     assert isinstance(whole, Value)
     if op == "Reshape":
-        return [_as_rows(walk, one, *_reshaped(walk, node, one, whole))]
+        return [as_rows(walk, one, *_reshaped(walk, node, one, whole))]
     if op == "Expand":
-        return [_as_rows(walk, one, *_expanded(walk, node, one, whole))]
+        return [as_rows(walk, one, *_expanded(walk, node, one, whole))]
     behind = _axis_behind(node, op, one, inputs, whole.rank)
     proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
     proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(inputs)]
     scope: dict[str, Thing | None] = {f"i{n}": i for n, i in enumerate(inputs)}
     walk.run([proto], scope, {node.domain: node.opset})
     results = [scope[name] if name else None for name in proto.output]
-    return [_as_rows(walk, one, result, behind) if isinstance(result, Value) else None
+    made = [as_rows(walk, one, result, behind) if isinstance(result, Value) else None
             for result in results]
+    if keeps_places(node, op, given) and made[0] is not None:
+        made[0].of, made[0].column = given[-1].of, sum(i.rows.shape[-1] for i in given[:-1])
+    return [*made]
+
+
+def keeps_places(node: Node, op: str, given: Sequence[Chosen]) -> bool:
+    """Whether it is a Concat of columns of which the last are places, or writes rows to these."""
+    if len(given) != len(node.inputs) or [i for i in given if i.of and i.lead] != [
+            given[1 if op == "ScatterND" else -1]]:
+        return False
+    last = given[-1]
+    return op == "ScatterND" or op == "Concat" and last.column is None and last.rows.shape[1:] == (
+        1,) and node.attrs["axis"] in (-1, last.lead + 1)
+
+
+def _assigned(walk: Walk, node: Node) -> Chosen:
+    """A ScatterND of all rows to their own places."""
+    x, places, updates = (i if isinstance(i, Chosen) and i.lead else None for i in node.inputs)
+    if x is None or places is None or updates is None or places.rows.array is None:
+        raise next(i.why for i in node.inputs if isinstance(i, Chosen))
+    rows, deep = places.rows.array, places.rows.shape[-1]
+    own = places.first if places.of is None else (
+        places.column == deep - 1 and is_same(walk, places, places.of))
+    if not own or deep != x.lead + 1 or updates.rows.shape != x.rows.shape or node.attrs.get(
+            "reduction", "none") != "none" or not np.array_equal(
+                rows, np.arange(len(rows))[:, None] * (np.arange(deep) == deep - 1)):
+        raise x.why
+    return updates
 
 
 def _in_place(walk: Walk, one: Chosen) -> Value:
@@ -66,7 +96,7 @@ def _in_place(walk: Walk, one: Chosen) -> Value:
     return transposed(walk, one.rows, [*order[:one.along], 0, *order[one.along:]])
 
 
-def _as_rows(walk: Walk, like: Chosen, value: Value, axis: int) -> Chosen:
+def as_rows(walk: Walk, like: Chosen, value: Value, axis: int) -> Chosen:
     """Chosen rows that lie along an axis of such a value."""
     if value.shape[axis] != like.rows.shape[0]:
         raise like.why
@@ -81,8 +111,11 @@ def _as_rows(walk: Walk, like: Chosen, value: Value, axis: int) -> Chosen:
 
 def _reshaped(walk: Walk, node: Node, one: Chosen, whole: Value) -> tuple[Value, int]:
     """To a shape that leaves the number of rows open, or says that there are all."""
-    wanted, count = node.ints(1, "the shape") or [0], one.rows.shape[0]
-    wanted = [count if extent == -1 else extent for extent in wanted]
+    count, found = one.rows.shape[0], shape_around_rows(walk, node.tensor(1))
+    if found is not None and is_same(walk, one, found[0]):
+        wanted = [*found[2][:found[1]], count, *found[2][found[1]:]]
+    else:
+        wanted = [count if extent == -1 else extent for extent in node.tensor(1).ints() or []]
     sides = [np.prod(side) for side in (whole.shape[:one.axis], whole.shape[one.axis + 1:])]
     for behind, extent in enumerate(wanted):
         if extent == count and sides == [np.prod(wanted[:behind]), np.prod(wanted[behind + 1:])]:
@@ -110,9 +143,11 @@ def _axis_behind(node: Node, op: str, one: Chosen, inputs: Sequence[Thing | None
     others = [i for i in node.inputs if isinstance(i, Value)]
     rows = [i for i, given in zip(inputs, node.inputs) if isinstance(given, Chosen)]
     if op in ELEMENTWISE_OF_ROWS and node.opset >= 7:
+        most = max([rank, *(i.rank for i in others)])
+        behind = axis + most - rank
         if all(isinstance(i, Value) and i.rank == rank for i in rows) and all(
-                i.rank <= rank and (*[1] * (rank - i.rank), *i.shape)[axis] == 1 for i in others):
-            return axis
+                (*[1] * (most - i.rank), *i.shape)[behind] == 1 for i in others):
+            return behind
         raise one.why
     along = node.attrs.get("axis", 0) % rank
     if op == "GridSample" and others and others[0].rank == rank and others[0].shape[0] == 1 \

@@ -486,11 +486,14 @@ def output(walk: Walk, one: Chosen) -> tuple[Value, Value, int]:
 def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:
     """x for each of the chosen rows that a shape is of, as Expand and ConstantOfShape make it; None
     of any other shape."""
-    found = shape_of_rows(walk, shape)
-    if found is None or x.rank == len(found[1]) + 1 and x.shape[0] != 1 \
-            or x.rank > len(found[1]) + 1:
+    from run_model_tools.onnx_repair.rules.chosen_axes import as_rows
+
+    found = shape_around_rows(walk, shape)
+    if found is None or x.rank > len(found[2]) + 1:
         return None
-    one, rest = found
-    rows = expanded(walk, x, (one.rows.shape[0], *np.broadcast_shapes(
-        x.shape[max(x.rank - len(rest), 0):], tuple(rest))))
-    return one.but(rows=rows, of=None, column=None, along=0, cut=False, lead=0)
+    one, axis, rest = found
+    wanted = (*rest[:axis], one.rows.shape[0], *rest[axis:])
+    if (*[1] * (len(wanted) - x.rank), *x.shape)[axis] != 1:
+        return None
+    plain = one.but(of=None, column=None, along=0, cut=False, lead=0)
+    return as_rows(walk, plain, expanded(walk, x, np.broadcast_shapes(x.shape, wanted)), axis)
