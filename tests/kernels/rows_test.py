@@ -199,6 +199,20 @@ def test_an_order_of_reading_becomes_that_of_computing():
     np.testing.assert_array_equal(evaluate(joined, arrays), want)
 
 
+def test_what_gives_every_place_the_number_of_its_row_stays_apart():
+    """Together they would give one number a row, as of x / norm(x).expand_as(x)."""
+    made = Tensor((6, 1))
+    lengths = Program((6, 16), [])
+    lengths.add("sum", lengths.add_input(whole(Tensor((6, 16)))))
+    spread = copy_of(whole(made).broadcast((6, 16)))
+    assert lengths.gives_rows and spread.taking_in(lengths, made) is None
+    divided = Program((6, 16), [])
+    divided.add("divide", divided.add_input(whole(Tensor((6, 16)))),
+                divided.add_input(whole(made).broadcast((6, 16))))
+    joined = divided.taking_in(lengths, made)
+    assert joined is not None and not joined.gives_rows
+
+
 def test_rows_that_are_only_summed_up_are_read_as_they_lie(tmp_path):
     """Pictures in blocks of eight, whose channels are groups of two blocks."""
     blocks = Tensor((4, 5, 7, 8))

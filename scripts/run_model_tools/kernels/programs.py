@@ -166,7 +166,9 @@ class Program:
             moved = other.reshaped(self.shape)
             if moved is None:
                 return None
-        return self._joined_with(moved, tensor)
+        joined = self._joined_with(moved, tensor)
+        # A copy that gives every place the number of its row would give one number a row.
+        return joined if joined.gives_rows == self.gives_rows else None
 
     def read_by(self, readings: list[View]) -> Program | None:
         """The program in the order in which all of these read its result; None where it is another
