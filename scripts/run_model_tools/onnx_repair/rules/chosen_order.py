@@ -17,13 +17,7 @@ from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import OPSET
 from run_model_tools.onnx_repair.refusal import data_dependent
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen import (
-    MOVES,
-    chosen,
-    count_of,
-    filled_rows,
-    is_same,
-)
+from run_model_tools.onnx_repair.rules.chosen import MOVES, chosen, count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.rolled import rolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
@@ -71,7 +65,7 @@ def _numbers(walk: Walk, value: Value) -> list[_Number]:
         return [_Number(int(n), exact=True) for n in value.array.ravel()]
     if value.extents_of is not None:
         one = value.extents_of
-        extents = [_Number(extent, exact=True) for extent in (*[1] * one.lead, *one.rows.shape[1:])]
+        extents = [_Number(n, exact=True) for n in (*[1] * one.lead, *one.rows.shape[1:])]
         extents.insert(one.axis, _Number(one.rows.shape[0], of=one))
         return extents[:value.size]
     node = walk.graph.makers.get(value.name)
@@ -141,8 +135,8 @@ def shape_around_rows(walk: Walk, shape: Value) -> tuple[Chosen, int, list[int]]
     numbers = _numbers(walk, shape)
     open_ = [axis for axis, number in enumerate(numbers) if not number.exact]
     one = numbers[open_[0]].all_of if len(open_) == 1 else None
-    return None if one is None else (one, open_[0], [n.most for n in numbers if n.exact
-                                                     and n.most is not None])
+    rest = [n.most for n in numbers if n.exact and n.most is not None]
+    return None if one is None else (one, open_[0], rest)
 
 
 def emptiness(walk: Walk, condition: Value) -> Chosen | None:
@@ -184,10 +178,14 @@ def in_front(walk: Walk, one: Chosen) -> Chosen:
     if one.first:
         return one
     graph, count = walk.graph, one.rows.shape[0]
-    mask = cast(walk, reshaped(walk, one.mask, (count,)), TensorProto.INT32)
-    places = walk.node_in("TopK", 11, [mask, graph.constant([count])], 2)[1]
+    mask = reshaped(walk, one.mask, (count,))
+    turn = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
+    every, found = graph.constant(np.arange(count)), count_of(walk, one)
+    to = graph.op("Where", mask, graph.op("Sub", turn, 1),
+                  graph.op("Sub", graph.op("Add", every, found), turn))
+    places = graph.op("ScatterElements", every, to, every, axis=0)
     return one.but(rows=graph.op("Gather", one.rows, places, axis=0), first=True,
-                   mask=first_places(walk, count, count_of(walk, one)))
+                   mask=first_places(walk, count, found))
 
 
 def every_place(walk: Walk, limit: Value) -> Chosen | None:
@@ -255,12 +253,11 @@ def _keys(walk: Walk, x: Value, mask: Value, top: bool) -> Value:
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
     """A Gather of chosen rows at chosen places of theirs; None of any other."""
     x = node.inputs[0]
-    if node.op == "GatherND" and not node.attrs.get("batch_dims", 0) and places.rows.shape[1:] == (
-            1,):
+    if node.op == "GatherND" and places.rows.shape[1:] == (1,):
         places = places.but(rows=reshaped(walk, places.rows, places.rows.shape[:1]), column=None)
-    if node.attrs.get("axis", 0) or not isinstance(x, Chosen) or any(
-            i.axis or i.cut for i in (x, places)) or places.column is not None \
-            or places.rows.rank != 1:
+    if node.attrs.get("axis", 0) or node.attrs.get("batch_dims", 0) or not isinstance(
+            x, Chosen) or any(i.axis or i.cut for i in (x, places)) \
+            or places.column is not None or places.rows.rank != 1:
         return None
     if places.of is None and not x.first or places.of is not None and not is_same(
             walk, x, places.of):
