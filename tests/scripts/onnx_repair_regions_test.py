@@ -77,3 +77,14 @@ def test_crops_are_resized(mode, size, rounded):
     matches("CropAndResize", [noise(2, 3, HEIGHT, WIDTH), rois, np.arange(6, dtype=np.int32) % 2,
                               np.array(size, np.int32)], domain="com.microsoft", constants=(3,),
             mode=mode, extrapolation_value=0.5)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "backwards"])
+@pytest.mark.parametrize("pictures, scale, bins", [
+    (1, 1.0, (3, 2)), (3, 0.25, (1, 7)), (2, 0.8, (7, 7))])
+def test_maxima_of_whole_elements(kind, pictures, scale, bins):
+    """Of Fast R-CNN; corners halfway between two elements are rounded away from zero."""
+    of = np.random.default_rng(2).integers(0, pictures, (12, 1)).astype(np.float32)
+    matches("MaxRoiPool", [noise(pictures, 3, HEIGHT, WIDTH),
+                           np.concatenate([of, boxes(kind, scale)], 1)],
+            pooled_shape=bins, spatial_scale=scale)

@@ -9,7 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.rules.shapes import transposed
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.rules.vision import stored
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -163,6 +163,68 @@ def _maxima(walk: Walk, x: Value, batches: Value, axes: list[tuple[Value, Value]
         at[0].shape[0], x.shape[1], bins[0], most[0], bins[1], most[1]))
     made = reduce(walk, "ReduceMax", sampled, [3, 5], False)
     return graph.op("Where", graph.constant(some.reshape(-1, 1, 1, 1)), made, graph.like(0, made))
+
+
+@rule("MaxRoiPool")
+def max_roi_pool(walk: Walk, node: Node) -> Value:
+    """Maxima of whole elements: a bin's is the largest of four, at its corners, over as many rows
+    and columns as the largest powers of two that fit into it, which hold all of it together."""
+    graph = walk.graph
+    x, rois = node.tensor(0), node.tensor(1)
+    pictures, channels, *extents = x.shape
+    batches, *corners = (reshaped(walk, graph.op("Gather", rois, np.array([i]), axis=1), (
+        rois.shape[0], 1, 1, 1)) for i in range(5))
+    maxima, plane, empty, places = x, cast(walk, batches, TensorProto.INT64), [], []
+    scale, planes = float(node.attrs.get("spatial_scale", 1.0)), pictures
+    for axis, (extent, bins) in enumerate(zip(extents, node.attrs["pooled_shape"])):
+        first, last = (_rounded(walk, graph.op("Mul", corners[i], scale))
+                       for i in (1 - axis, 3 - axis))
+        length = graph.op("Max", graph.op("Add", graph.op("Sub", last, first), 1), 1)
+        size = stored(walk, graph.op("Div", length, bins))
+        turn = np.arange(bins, dtype=x.dtype).reshape((-1, 1) if axis == 0 else (-1,))
+        begin, end = (cast(walk, graph.op("Max", graph.op("Min", graph.op("Add", first, graph.op(
+            how, graph.op("Mul", size, turns))), extent), 0), TensorProto.INT64)
+            for how, turns in (("Floor", turn), ("Ceil", turn + 1)))
+        count = graph.op("Sub", end, begin)
+        empty.append(graph.op("LessOrEqual", count, 0))
+        powers = np.frexp(np.maximum(np.arange(extent + 1), 1))[1].astype(np.int64) - 1
+        power = graph.op("Gather", graph.constant(powers), graph.op("Max", count, 0), axis=0)
+        start = graph.op("Sub", end, graph.op("Gather", graph.constant(1 << powers), graph.op(
+            "Max", count, 0), axis=0))
+        places.append([graph.op("Max", graph.op("Min", place, extent - 1), 0)
+                       for place in (begin, start)])
+        plane = graph.op("Add", plane, graph.op("Mul", power, planes))
+        maxima = _maxima_of_powers(walk, maxima, axis - 2, int(powers[-1]))
+        planes = maxima.shape[0]
+    start = graph.op("Mul", graph.op("Add", graph.op("Mul", plane, channels), np.arange(
+        channels).reshape(-1, 1, 1)), extents[0] * extents[1])
+    flat = reshaped(walk, maxima, (maxima.size,))
+    found = [graph.op("Gather", flat, graph.op("Add", start, graph.op("Add", graph.op(
+        "Mul", row, extents[1]), column)), axis=0) for row in places[0] for column in places[1]]
+    largest = graph.op("Max", *found)
+    return graph.op("Where", graph.op("Or", *empty), graph.like(0, largest), largest)
+
+
+def _rounded(walk: Walk, x: Value) -> Value:
+    """To the nearest whole number, of two the one farther from zero."""
+    graph = walk.graph
+    x = stored(walk, x)
+    size = graph.op("Abs", x)
+    whole = graph.op("Floor", size)
+    more = graph.op("GreaterOrEqual", graph.op("Sub", size, whole), 0.5)
+    whole = graph.op("Where", more, graph.op("Add", whole, 1), whole)
+    return graph.op("Where", graph.op("Less", x, 0), graph.op("Neg", whole), whole)
+
+
+def _maxima_of_powers(walk: Walk, x: Value, axis: int, most: int) -> Value:
+    """One behind the other, the largest of 1, 2, 4 ... up to 2^most elements along an axis, from
+    each element on."""
+    made, extent = [x], x.shape[axis]
+    for power in range(most):
+        later = np.minimum(np.arange(extent) + (1 << power), extent - 1)
+        made.append(walk.graph.op("Max", made[-1], walk.graph.op(
+            "Gather", made[-1], later, axis=x.rank + axis)))
+    return concatenated(walk, made, 0)
 
 
 def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
