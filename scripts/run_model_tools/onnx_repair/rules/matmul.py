@@ -149,31 +149,3 @@ def _pair(walk: Walk, terms: tuple[str, str], values: tuple[Value, Value],
     letters = batch + rows + columns
     return "".join(letters), reshaped(walk, product(walk, left, right), tuple(
         extents[c] for c in letters))
-
-
-@rule("Det")
-def determinant(walk: Walk, node: Node) -> Value:
-    """Laplace's expansion, of matrices up to 4x4."""
-    x = node.tensor(0)
-    if x.shape[-1] > 4:
-        raise Refused(f"it is the determinant of {x.shape[-1]}x{x.shape[-1]} matrices, and 4x4 are "
-                      "the largest possible")
-    return _determinant(walk, [[_entry(walk, x, i, j) for j in range(x.shape[-1])]
-                               for i in range(x.shape[-1])])
-
-
-def _entry(walk: Walk, x: Value, i: int, j: int) -> Value:
-    row = walk.graph.op("Gather", x, np.array(i), axis=x.rank - 2)
-    return walk.graph.op("Gather", row, np.array(j), axis=row.rank - 1)
-
-
-def _determinant(walk: Walk, rows: list[list[Value]]) -> Value:
-    if len(rows) == 1:
-        return rows[0][0]
-    total: Value | None = None
-    for j, entry in enumerate(rows[0]):
-        minor = _determinant(walk, [row[:j] + row[j + 1:] for row in rows[1:]])
-        term = walk.graph.op("Mul", entry, minor)
-        total = term if total is None else walk.graph.op("Sub" if j % 2 else "Add", total, term)
-    assert total is not None
-    return total
