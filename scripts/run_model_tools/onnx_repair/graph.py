@@ -131,9 +131,10 @@ class Graph:
         return made
 
     def inputs_behind(self, value: Value) -> list[str]:
-        """The inputs that a value is computed of, in their order."""
+        """The inputs of the model that a value is computed of, in their order."""
         needed = self.behind([value.name])
-        return [known.name for known in self.inputs if known.name in needed]
+        return [known.name for known in self.inputs
+                if known.name in needed and not known.name.startswith((HIDDEN, COUNTING))]
 
     def behind(self, names: Iterable[str]) -> set[str]:
         """These names, and those of all that leads to them."""

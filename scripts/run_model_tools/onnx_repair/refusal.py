@@ -19,6 +19,18 @@ class Refused(Exception):
         self.advice = advice
         self.kind = kind
         """For lists of what is refused: operator, type, data-dependent, random ..."""
+        self.value = ""
+        """The value that would have to be known, if it is that (not_constant())."""
+
+    def behind(self, inputs: list[str], all_of_them: bool) -> Refused:
+        """The same where that value is computed of these inputs of the model: they can be frozen
+        in its place, unless nothing would be left to compute."""
+        advice = "make it a constant of the model."
+        if not all_of_them:
+            advice = (f"it is computed of {' and '.join(map(repr, inputs))}: make that a constant "
+                      f"with {' '.join(f'--freeze {name}=NUMBER,...' for name in inputs)} (or "
+                      "=FILE.npy).")
+        return Refused(self.reason, advice, self.kind)
 
 
 class NodeRefused(ToolError):
@@ -58,10 +70,12 @@ class NodeRefused(ToolError):
 
 def not_constant(what: str, name: str) -> Refused:
     """For a parameter that decides shapes or forms, which is computed at run time."""
-    return Refused(
+    made = Refused(
         f"{what} ('{name}') is known at run time only, and compiled code needs it beforehand",
         "make it a constant of the model, or if it is an input name its value with "
         f"--freeze {name}=NUMBER,... or --freeze {name}=FILE.npy.", RUN_TIME)
+    made.value = name
+    return made
 
 
 def invalid(reason: str) -> Refused:

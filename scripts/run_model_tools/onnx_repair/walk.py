@@ -121,6 +121,10 @@ class Walk:
     def _refused(self, proto: onnx.NodeProto, opsets: Mapping[str, int],
                  refused: Refused) -> NodeRefused:
         domain = _domain(proto.domain)
+        if value := self.graph.values.get(refused.value):
+            inputs = self.graph.inputs_behind(value)
+            if inputs != [value.name]:
+                refused = refused.behind(inputs, len(inputs) in (0, len(self.graph.inputs)))
         return NodeRefused(self.path, proto.op_type, domain, opsets.get(domain, 1), proto.name,
                            refused)
 
