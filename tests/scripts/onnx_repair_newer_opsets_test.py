@@ -42,6 +42,20 @@ def test_a_gate_and_what_it_lets_through():
     np.testing.assert_allclose(result("SwiGLU", [a, b], 28, alpha=1.5), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+def test_running_products(exclusive, reverse):
+    x = noise(2, 7, 3)
+    turned = x[:, ::-1] if reverse else x
+    if exclusive:
+        turned = np.concatenate([np.ones_like(turned[:, :1]), turned[:, :-1]], 1)
+    want = np.cumprod(turned.astype(np.float64), 1)
+    model, inputs = one("CumProd", [x, np.array(-2)], opset=26, constants=(1,),
+                        exclusive=exclusive, reverse=reverse)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want[:, ::-1] if reverse else want, rtol=1e-5, atol=1e-6)
+
+
 def test_numbers_of_another_type_than_the_scale():
     x = np.arange(-4, 4, dtype=np.int8)
     have = result("DequantizeLinear", [x, np.array(0.5, np.float32)], 23,
