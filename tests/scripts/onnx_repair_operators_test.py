@@ -422,3 +422,15 @@ def test_whole_numbers_divided_by_a_constant_0_are_refused(op):
         refusal(model, inputs))
     model, inputs = one("Div", [noise(4), np.zeros(4, np.float32)], constants=[1])
     assert "Div" in operators(repaired(model, inputs))
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8])
+def test_determinants(n):
+    """Also of a matrix whose rows have to change their places, and of a singular one."""
+    x = noise(2, 3, n, n)
+    x[0, 0] = np.eye(n)[np.roll(np.arange(n), 1)] * 2
+    x[0, 1, :, 0] = 0
+    model, inputs = one("Det", [x])
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(have, np.linalg.det(x.astype(float)), rtol=1e-5, atol=1e-6)

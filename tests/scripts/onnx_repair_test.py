@@ -292,18 +292,6 @@ def test_a_parameter_that_is_an_input_has_to_be_frozen():
     np.testing.assert_array_equal(run(made, {"x": x})[0], x.reshape(2, 3))
 
 
-def test_a_parameter_that_is_computed_of_an_input_names_that_input():
-    """As lengths of sequences do, whose longest is the extent of a mask."""
-    model = model_of([helper.make_node("Abs", ["to"], ["positive"]),
-                      helper.make_node("Reshape", ["x", "positive"], ["y"])],
-                     {"x": (FLOAT, [6]), "to": (INT64, [2])}, {"y": FLOAT}, 13)
-    x, to = noise(6), np.array([-2, 3])
-    assert "it is computed of 'to': make that a constant with --freeze to=NUMBER,... (or" in \
-        refusal(model, {"x": x, "to": to})
-    assert repaired(model, {"x": x}, {"to": to}).graph.output[0].type.tensor_type.shape.dim[0] \
-        .dim_value == 2
-
-
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_what_is_quantised_while_it_runs_has_a_scale_where_all_is_zero(value):
     """Networks divide their biases by it."""

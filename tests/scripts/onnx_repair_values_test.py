@@ -7,7 +7,17 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx_repair_operators_test import matches, one
-from onnx_repair_test import BOOL, FLOAT, INT64, check, model_of, noise, operators, repaired
+from onnx_repair_test import (
+    BOOL,
+    FLOAT,
+    INT64,
+    check,
+    model_of,
+    noise,
+    operators,
+    refusal,
+    repaired,
+)
 
 from run_model_tools.errors import ToolError
 
@@ -136,3 +146,15 @@ def test_affine_grids(aligned, batch, size):
         assert repaired(model, inputs).graph.output
         return
     by_reference(model, inputs)
+
+
+def test_a_parameter_that_is_computed_of_an_input_names_that_input():
+    """As lengths of sequences do, whose longest is the extent of a mask."""
+    model = model_of([helper.make_node("Abs", ["to"], ["positive"]),
+                      helper.make_node("Reshape", ["x", "positive"], ["y"])],
+                     {"x": (FLOAT, [6]), "to": (INT64, [2])}, {"y": FLOAT}, 13)
+    x, to = noise(6), np.array([-2, 3])
+    assert "it is computed of 'to': make that a constant with --freeze to=NUMBER,... (or" in \
+        refusal(model, {"x": x, "to": to})
+    assert repaired(model, {"x": x}, {"to": to}).graph.output[0].type.tensor_type.shape.dim[0] \
+        .dim_value == 2
