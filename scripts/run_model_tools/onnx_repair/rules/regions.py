@@ -172,6 +172,11 @@ def max_roi_pool(walk: Walk, node: Node) -> Value:
     graph = walk.graph
     x, rois = node.tensor(0), node.tensor(1)
     pictures, channels, *extents = x.shape
+
+    def in_float64(op: str, a: Value, b: np.ndarray) -> Value:
+        made = graph.op(op, cast(walk, a, TensorProto.DOUBLE), np.asarray(b))
+        return stored(walk, cast(walk, made, x.elem_type))
+
     batches, *corners = (reshaped(walk, graph.op("Gather", rois, np.array([i]), axis=1), (
         rois.shape[0], 1, 1, 1)) for i in range(5))
     maxima, plane, empty, places = x, cast(walk, batches, TensorProto.INT64), [], []
@@ -180,10 +185,12 @@ def max_roi_pool(walk: Walk, node: Node) -> Value:
         first, last = (_rounded(walk, graph.op("Mul", corners[i], scale))
                        for i in (1 - axis, 3 - axis))
         length = graph.op("Max", graph.op("Add", graph.op("Sub", last, first), 1), 1)
-        size = stored(walk, graph.op("Div", length, bins))
-        turn = np.arange(bins, dtype=x.dtype).reshape((-1, 1) if axis == 0 else (-1,))
+        # Each rounded as in ONNX Runtime, whatever compilers make of a division: a row more or less
+        # depends on it.
+        size = in_float64("Div", length, np.float64(bins))
+        turn = np.arange(bins, dtype=np.float64).reshape((-1, 1) if axis == 0 else (-1,))
         begin, end = (cast(walk, graph.op("Max", graph.op("Min", graph.op("Add", first, graph.op(
-            how, graph.op("Mul", size, turns))), extent), 0), TensorProto.INT64)
+            how, in_float64("Mul", size, turns))), extent), 0), TensorProto.INT64)
             for how, turns in (("Floor", turn), ("Ceil", turn + 1)))
         count = graph.op("Sub", end, begin)
         empty.append(graph.op("LessOrEqual", count, 0))
