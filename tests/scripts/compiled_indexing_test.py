@@ -16,7 +16,7 @@ from small_networks import network
 RANDOM = np.random.default_rng(6)
 SHAPE = (4, 3, 5, 2)
 OUTPUTS = ("first", "last", "least", "bytes", "scattered", "summed", "gathered", "one", "expanded",
-           "unsigned", "signed")
+           "unsigned", "signed", "pooled")
 NODES = """
     x = Identity(given)
     never = Less(x, x)
@@ -39,6 +39,11 @@ NODES = """
     rows = Reshape(large, of_eight)
     [unsigned] unsigned = Cast<to=2>(rows)
     [signed] signed = Cast<to=3>(rows)
+    falses = Cast<to=1>(never)
+    none = ReduceMax<keepdims=0>(falses)
+    regions = Add(boxes, none)
+    picture = Reshape(x, plane)
+    [pooled] pooled = MaxRoiPool<pooled_shape=[7, 3]>(picture, regions)
 """
 
 
@@ -48,9 +53,12 @@ def model() -> onnx.ModelProto:
                  "extents": np.array(SHAPE),
                  "channels": np.array([True, False, True]).reshape(1, 3, 1, 1),
                  "hundred": np.float32(100), "of_eight": np.array([-1, 8]),
+                 # Of all heights and widths, whose bins end at rounded quotients.
+                 "plane": np.array([1, 1, 15, 8]), "boxes": np.array(
+                     [(0, 0, 0, k % 8, k) for k in range(15)], np.float32),
                  "places": np.array([2, 0, -1]).reshape(1, 3, 1, 1).repeat(2, 0),
                  "updates": RANDOM.standard_normal((2, 3, 1, 1)).astype(np.float32)}
-    types = ["int64"] * 4 + ["float"] * 4 + ["int64", "uint8", "int8"]
+    types = ["int64"] * 4 + ["float"] * 4 + ["int64", "uint8", "int8", "float"]
     outputs = ", ".join(f"{kind}[] {name}" for kind, name in zip(types, OUTPUTS))
     extents = ",".join(map(str, SHAPE))
     return network(f"(float[{extents}] given) => ({outputs}) {{ {NODES} }}", constants, 17)

@@ -174,7 +174,7 @@ def max_roi_pool(walk: Walk, node: Node) -> Value:
     pictures, channels, *extents = x.shape
 
     def in_float64(op: str, a: Value, b: np.ndarray) -> Value:
-        made = graph.op(op, cast(walk, a, TensorProto.DOUBLE), np.asarray(b))
+        made = graph.op(op, cast(walk, a, TensorProto.DOUBLE), b)
         return stored(walk, cast(walk, made, x.elem_type))
 
     batches, *corners = (reshaped(walk, graph.op("Gather", rois, np.array([i]), axis=1), (
@@ -187,7 +187,7 @@ def max_roi_pool(walk: Walk, node: Node) -> Value:
         length = graph.op("Max", graph.op("Add", graph.op("Sub", last, first), 1), 1)
         # Each rounded as in ONNX Runtime, whatever compilers make of a division: a row more or less
         # depends on it.
-        size = in_float64("Div", length, np.float64(bins))
+        size = in_float64("Div", length, np.array(bins, np.float64))
         turn = np.arange(bins, dtype=np.float64).reshape((-1, 1) if axis == 0 else (-1,))
         begin, end = (cast(walk, graph.op("Max", graph.op("Min", graph.op("Add", first, graph.op(
             how, in_float64("Mul", size, turns))), extent), 0), TensorProto.INT64)
