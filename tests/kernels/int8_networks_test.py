@@ -9,6 +9,8 @@ from onnx_networks import Network
 
 from run_model_tools import tvm_process
 
+pytestmark = pytest.mark.full  # int8_convolution_test.py has the layers
+
 CLASSES = 10
 
 

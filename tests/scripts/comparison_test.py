@@ -10,7 +10,7 @@ import pytest
 from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
-from run_model_tools.onnx_repair.reference import reference_outputs
+from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import ModelInput
 from run_model_tools.verifying.choices import Choice, choice_behind
@@ -240,6 +240,23 @@ def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
         np.testing.assert_array_equal(sample, other)
     change = np.abs(np.array(samples) - want) / np.abs(want)
     assert 1e-7 < change.mean() < 1e-5 and change.max() < 1e-5
+
+
+def test_noise_is_put_into_the_repaired_model_where_that_is_the_reference(tmp_path):
+    """As of detectors whose backbones end poolings outside of the picture."""
+    model = read_model(save_network(
+        tmp_path / "p.onnx", """(float[1,1,5,5] x, int64[1] place) => (float[] y) {
+            pooled = AveragePool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1,
+                                 count_include_pad = 1> (x)
+            scores = Sigmoid(pooled)
+            y = Gather<axis = 3>(scores, place)
+        }""", {}, 19), {"place": np.array([2])})
+    x = np.random.default_rng(1).uniform(-2, 2, (1, 1, 5, 5)).astype(np.float32)
+    (want,), who = model.run_by({"x": x})
+    assert who == REPAIRED
+    samples = np.array([outputs[0] for outputs in noisy_runs(model, {"x": x})])
+    assert len(samples) == SAMPLES and np.ptp(samples, axis=0).min() > 0
+    np.testing.assert_allclose(samples, np.broadcast_to(want, samples.shape), rtol=1e-5)
 
 
 def test_scores_next_to_zero_are_no_better_in_the_reference_than_its_sigmoid(tmp_path):

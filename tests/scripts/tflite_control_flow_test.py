@@ -10,6 +10,8 @@ from run_model_tools.errors import ToolError
 from run_model_tools.tflite.model import read_tflite
 from tflite_networks import TfliteNetwork
 
+pytestmark = pytest.mark.full  # layers that few networks have
+
 TURNS, SIZE = 5, 4
 
 

@@ -8,6 +8,8 @@ from tflite_test import compile_many, litert_or_skip, outputs_of
 
 from tflite_networks import TfliteNetwork
 
+pytestmark = pytest.mark.full  # of a hundred operators; what networks have is in tflite_test.py
+
 
 class Operators(TfliteNetwork):
     """One operator after the other on the same inputs."""

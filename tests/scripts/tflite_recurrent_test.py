@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tflite_test import compile_many, litert_or_skip, outputs_of
 
 from tflite_networks import TfliteNetwork
+
+pytestmark = pytest.mark.full  # layers that few networks have
 
 TIMES, WIDTH, CELLS = 4, 5, 6
 RELU6, TANH = 3, 4

@@ -109,14 +109,20 @@ def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str
                      cut: Sequence[str] = ()) -> tuple[list[Any], str]:
     """What ONNX Runtime makes of the model's repaired form, which shows all mistakes but those of
     the repair; raises NoReference."""
-    shapes = {name: array.shape for name, array in inputs.items()}
-    model = in_float32(repair(load(path, cut), shapes, frozen, str(path)))
+    model = repaired_form(path, inputs, frozen, cut)
     if stored_bytes(model) > MOST_IN_ONE_FILE:
         raise NoReference("its repaired form is too large")
     try:
         return onnxruntime_process.run(model.SerializeToString(), inputs), REPAIRED
     except onnxruntime_process.OnnxRuntimeFailed as error:
         raise NoReference(_first_line(error)) from None
+
+
+def repaired_form(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str, np.ndarray],
+                  cut: Sequence[str] = ()) -> onnx.ModelProto:
+    """What repaired_outputs() runs, without the frozen inputs."""
+    shapes = {name: array.shape for name, array in inputs.items()}
+    return in_float32(repair(load(path, cut), shapes, frozen, str(path)))
 
 
 def _mistake_of_onnxruntime(model: onnx.ModelProto) -> str | None:
