@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              what a change needs, in 10 minutes: asan, tsan and host, each
+#   scripts/test.sh              what a change needs, in 15 minutes: asan, tsan and host, each
 #                                with the tests that show most
-#   scripts/test.sh --all        all that continuous integration runs, in 30 to 70 minutes, by the
+#   scripts/test.sh --all        all that continuous integration runs, in 40 to 60 minutes, by the
 #                                CPU: every test of asan, tsan, host, aarch64, armhf and riscv64 but
 #                                those labelled slow, and clang-tidy; C++ tests of what is the same
 #                                there run in asan only
