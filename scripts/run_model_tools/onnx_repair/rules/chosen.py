@@ -20,7 +20,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -298,16 +298,15 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
 
 def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
     """Of a tensor's rows those at chosen places, which may be chosen of the places of all."""
+    from run_model_tools.onnx_repair.rules.chosen_axes import as_rows
+
     x = node.get(0)
     axis = node.attrs.get("axis", 0) % x.rank if x is not None and node.op == "Gather" else 0
     if x is None or node.attrs.get("batch_dims", 0) or axis and places.rows.rank != 1:
         raise places.why
     if axis:
-        alone = set(x.shape[:axis]) == {1}
-        x = reshaped(walk, x, x.shape[axis:]) if alone else transposed(
-            walk, x, [axis, *(i for i in range(x.rank) if i != axis)])
-        rows = walk.node_in("Gather", 13, [x, filled_rows(walk, places, 0)])
-        return places.but(rows=rows, lead=axis) if alone else places.but(rows=rows, along=axis)
+        found = walk.node_in("Gather", 13, [x, filled_rows(walk, places, 0)], axis=axis)
+        return as_rows(walk, places, found, axis)
     deep = places.rows.shape[-1] if node.op == "GatherND" else 1
     every = places.rows.array
     if every is not None and deep <= x.rank and np.array_equal(

@@ -43,7 +43,7 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
         return [_assigned(walk, node)]
     if op == "GridSample":
         node.inputs[1] = one = one.but(rows=filled_rows(walk, one, 0))  # Others lie anywhere.
-    inputs = [_in_place(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
+    inputs = [in_place(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
     whole = inputs[node.inputs.index(one)]
     assert isinstance(whole, Value)
     if op == "Reshape":
@@ -88,7 +88,7 @@ def _assigned(walk: Walk, node: Node) -> Chosen:
     return updates
 
 
-def _in_place(walk: Walk, one: Chosen) -> Value:
+def in_place(walk: Walk, one: Chosen) -> Value:
     """All rows, along the axis where the model has them."""
     if one.lead:
         return reshaped(walk, one.rows, (*[1] * one.lead, *one.rows.shape))

@@ -471,13 +471,11 @@ def padded(walk: Walk, node: Node, one: Chosen) -> Value | None:
 def output(walk: Walk, one: Chosen) -> tuple[Value, Value, int]:
     """The rows of an output of the model with 0 behind those that are chosen, how many these are,
     and along which axis they lie."""
+    from run_model_tools.onnx_repair.rules.chosen_axes import in_place
+
     one = in_front(walk, counted(walk, one))
-    rows = filled_rows(walk, one, 0)
-    count = reshaped(walk, count_of(walk, one), (1,))
-    if one.along:
-        order = [*range(1, one.along + 1), 0, *range(one.along + 1, rows.rank)]
-        return walk.graph.op("Transpose", rows, perm=order), count, one.along
-    return reshaped(walk, rows, (*[1] * one.lead, *rows.shape)), count, one.lead
+    rows = in_place(walk, one.but(rows=filled_rows(walk, one, 0)))
+    return rows, reshaped(walk, count_of(walk, one), (1,)), one.axis
 
 
 def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:

@@ -25,8 +25,9 @@ def inverse(walk: Walk, node: Node) -> Value:
     """By Gauss and Jordan, beside the unit matrix, in float64: in float32 what is left of an
     almost singular matrix is another number for each order of steps."""
     x = node.tensor(0)
-    rows = _matrices(walk, x, "inverse")
-    batch, n, _ = rows.shape
+    n = _extent(x, "inverse")
+    rows = _in_float64(walk, x)
+    batch = rows.shape[0]
     unit = walk.graph.constant(np.broadcast_to(np.eye(n), (batch, n, n)))
     rows = concatenated(walk, [rows, unit], 2)
     for column in range(n):
@@ -41,10 +42,10 @@ def determinant(walk: Walk, node: Node) -> Value:
     """
     x = node.tensor(0)
     graph = walk.graph
-    rows = _matrices(walk, x, "determinant")
-    n = rows.shape[1]
+    n = _extent(x, "determinant")
     if n <= _EXPANDED:
         return _expanded(walk, [[_entry(walk, x, i, j) for j in range(n)] for i in range(n)])
+    rows = _in_float64(walk, x)
     total: Value | None = None
     for column in range(n):
         rows, divisor, moved = _cleared(walk, rows, column)
@@ -56,14 +57,20 @@ def determinant(walk: Walk, node: Node) -> Value:
     return reshaped(walk, cast(walk, total, x.elem_type), x.shape[:-2])
 
 
-def _matrices(walk: Walk, x: Value, what: str) -> Value:
-    """[matrices, rows, columns] in float64."""
+def _extent(x: Value, what: str) -> int:
+    """Of matrices that are square and not too large."""
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise invalid(f"its matrices are {list(x.shape)}, which are not square")
     n = x.shape[-1]
     if n > _LARGEST:
         raise Refused(f"it is the {what} of {n}x{n} matrices, and {_LARGEST}x{_LARGEST} are the "
                       "largest possible", "leave it to the program.")
+    return n
+
+
+def _in_float64(walk: Walk, x: Value) -> Value:
+    """[matrices, rows, columns]"""
+    n = x.shape[-1]
     return cast(walk, reshaped(walk, x, (x.size // (n * n), n, n)), TensorProto.DOUBLE)
 
 
