@@ -2,10 +2,13 @@
 
 import json
 import os
+import tempfile
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 from run_model_tools.inside_tvm import (
     Refusal,
+    argument_checks,
     bounded_code,
     chosen_boxes,
     faster_folding,
@@ -50,6 +53,12 @@ def compile_model(tvm, request):
     (default true) is for a test, which compares with what TVM makes by itself, and `keep_text` for
     one that wants CUDA's kernels as kernels.cu.
     """
+    # What the library is linked of has to be there until then.
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        return _compile(tvm, request, Path(folder))
+
+
+def _compile(tvm, request, folder):
     from run_model_tools.kernels.relay import quantization
 
     target_text = request["target"]
@@ -84,8 +93,9 @@ def compile_model(tvm, request):
         rewritten, kernels = None, {"method": "stock", "reason": str(error)}
     tuned = None
     if rewritten is not None:
-        factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
-                                      faster_folding.build)
+        with own_kernels.apart(rewritten, target, request, folder):
+            factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
+                                          faster_folding.build)
     else:
         records = request.get("tuning")
         lanes = 0
@@ -326,6 +336,7 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
     recorder = request["node_names"] = node_names.Recorder(tvm)
     with tvm.transform.PassContext(opt_level=request["opt_level"], config=config,
                                    instruments=recorder.instruments), \
+            argument_checks.shared(tvm, target.host or target), \
             device_kernels.seen(tvm, target) as needs, \
             schedules.bounded(tvm, target, notes, request["placement"]), \
             bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):

@@ -22,6 +22,8 @@ def export(module, path, request, whole=False):
     if "made" in request:
         blob.link(module, request["made"].module, path, request.get("cc"), options["options"])
         return
+    if request.get("objects"):
+        options["addons"] = list(request["objects"])
     try:
         module.export_library(path, **options)
     except (RuntimeError, OSError, ValueError) as error:

@@ -1,6 +1,6 @@
 """Whether a network is compiled with the project's own kernels (run_model_tools.kernels)."""
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
@@ -106,6 +106,23 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     return int8_rewriting.rewrite(mod, target, int8_rewriting.Request(
         views, pictures, Demand(asked["agreement"], asked["error"]), asked["least"], host,
         asked["stated"], asked.get("kept")))
+
+
+@contextmanager
+def apart(rewritten, target, request, folder):
+    """Within, the network is built without the kernels' code.  That lies in object files in
+    `folder`, which request["objects"] names to who links libraries: LLVM compiles layers side by
+    side, and those that it knows not at all."""
+    from run_model_tools.kernels.relay import operators
+
+    if "mlf" in request.get("forms", ()):
+        # One module has everything there.
+        yield
+        return
+    tell(request, "work", at="kernels are compiled")
+    request["objects"] = operators.objects_of(rewritten.layers.values(), target, folder)
+    with operators.code_is_elsewhere():
+        yield
 
 
 def annotate(rewritten, graph):

@@ -1,4 +1,4 @@
-"""C code of a layer -> LLVM IR, by the Clang that came with TVM's LLVM."""
+"""C code of a layer -> LLVM IR or an object file, by the Clang that came with TVM's LLVM."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT, TVM_DIR
-from run_model_tools.kernels import ir_cache
+from run_model_tools.kernels import code_cache
+from run_model_tools.kernels.layer import Layer
 
 C_FOLDER = DATA_ROOT / "kernels" / "c"
 
@@ -59,10 +62,10 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str] | None) -> s
     layer.  Raises CompileError.
     """
     command = [find_clang(), *_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm", "-o", "-", "-"]
-    key = ir_cache.key_of(command[0], command[1:], source, C_FOLDER)
-    kept = ir_cache.find(key)
+    key = code_cache.key_of(command[0], command[1:], source, C_FOLDER)
+    kept = code_cache.find(key)
     if kept is not None:
-        return kept
+        return kept.decode()
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(
@@ -74,34 +77,48 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str] | None) -> s
             f"{', '.join(sorted(entries))} were expected: the others must be inlined")
     # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
     ir = re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)
-    ir_cache.keep(key, ir)
+    code_cache.keep(key, ir.encode())
     return ir
 
 
-def ir_to_object(ir: str, flags: list[str], path: Path, quickly: bool = False) -> None:
-    """An object file of what compile_to_ir() made, whose functions only the library that it becomes
-    part of sees; `quickly`: which others see, too, and LLVM does not go over again, for the last
-    hundredth of speed.  `flags` say the CPU alone (target_flags()).  Raises CompileError."""
-    options = ["-Xclang", "-disable-llvm-passes"] if quickly else []
-    if not quickly:
-        ir = re.sub(r"^define (?:dso_local )?", "define hidden ", ir, flags=re.MULTILINE)
-    _to_object(ir, ["-x", "ir", "-O3", *options, *flags], path)
+def layers_to_objects(layers: Iterable[Layer], of_cpu: list[str], of_isa: Iterable[str],
+                      folder: Path, hidden: bool = True) -> list[str]:
+    """Object files in `folder` of all layers of different code, as many made at a time as there are
+    CPUs.  The flags and `hidden` are those of c_to_object()."""
+    def made(layer: Layer) -> str:
+        path = folder / f"{layer.symbol(0)}.o"
+        c_to_object(layer.c_source(), of_cpu, path, tuple(of_isa), hidden)
+        return str(path)
+
+    different = {layer.symbol(0): layer for layer in layers}.values()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(made, different))
 
 
-def c_to_object(source: str, flags: list[str], path: Path, of_isa: tuple[str, ...] = ()) -> None:
-    """An object file of C code that calls kernels, or is some.  `flags` say the CPU alone; of_isa:
-    Isa.flags, where features are for the way to LLVM's IR only: the CPU may lack them."""
-    hidden = "-fvisibility=hidden"
+def c_to_object(source: str, flags: list[str], path: Path, of_isa: tuple[str, ...] = (),
+                hidden: bool = True) -> None:
+    """An object file of C code that calls kernels, or is some.  `flags` say the CPU alone
+    (target_flags()); of_isa: Isa.flags, where features are for the way to LLVM's IR only: the CPU
+    may lack them.  `hidden`: only the library that it becomes part of sees its functions.
+    Raises CompileError."""
+    visible = ["-fvisibility=hidden"] if hidden else []
     if "-target-feature" in of_isa:
-        ir = compile_to_ir(source, [hidden, *flags, *of_isa], None)
+        ir = compile_to_ir(source, [*visible, *flags, *of_isa], None)
         _to_object(ir, ["-x", "ir", "-O3", *flags], path)
     else:
-        _to_object(source, [*_FLAGS, hidden, *flags, *of_isa, f"-I{C_FOLDER}"], path)
+        _to_object(source, [*_FLAGS, *visible, *flags, *of_isa, f"-I{C_FOLDER}"], path)
 
 
 def _to_object(text: str, flags: list[str], path: Path) -> None:
-    command = [find_clang(), *flags, "-fPIC", "-c", "-o", str(path), "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    command = [find_clang(), *flags, "-fPIC", "-c", "-"]
+    key = code_cache.key_of(command[0], command[1:], text, C_FOLDER)
+    kept = code_cache.find(key)
+    if kept is not None:
+        path.write_bytes(kept)
+        return
+    done = subprocess.run([*command, "-o", str(path)], input=text, capture_output=True, text=True,
+                          check=False)
     if done.returncode:
         raise CompileError(
             f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
+    code_cache.keep(key, path.read_bytes())

@@ -24,7 +24,6 @@ from run_model_tools.kernels.plan import (
     ResamplingStep,
     Step,
 )
-from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import (
     NotForUs,
@@ -61,7 +60,6 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Re
     if not counts["float16_layers"]:
         raise NotForUs("no layer of the network has a kernel of half precision")
     module, layers = write_module(plan, NEON64_HALF)
-    operators.compile_all(layers.values(), target)
     return Rewritten(module, layers, {**layers_of_plan.report(plan, NEON64_HALF), **counts})
 
 

@@ -18,7 +18,6 @@ from run_model_tools.kernels.int8.search import LEAST_WORK, Try, best_try
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layers_of_plan import report as report_of_plan
 from run_model_tools.kernels.plan import ConvolutionStep, Plan, Step
-from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
 from run_model_tools.kernels.relay.rewriting import Rewritten
@@ -87,7 +86,6 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     if not counts["int8_layers"]:
         raise NotForUs("no layer of the network has a kernel of 8 bits")
     module, layers = write_module(quantized, isa)
-    operators.compile_all(layers.values(), target)
     report = {**report_of_plan(quantized, isa), **counts, "calibration_pictures": len(views),
               **found}
     return Rewritten(module, layers, report)

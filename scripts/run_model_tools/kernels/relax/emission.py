@@ -3,9 +3,7 @@ layers."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,7 @@ from tvm import relax
 
 from run_model_tools.kernels.c_compiler import (
     c_to_object,
-    compile_to_ir,
-    ir_to_object,
+    layers_to_objects,
     target_flags,
 )
 from run_model_tools.kernels.isa import Isa
@@ -70,17 +67,8 @@ def objects_of(layers: Mapping[str, Layer], kernels: Iterable[Layer], target: tv
                isa: Isa, folder: Path) -> list[str]:
     """Object files in `folder` with the layers' functions, and with the kernels alone of others."""
     flags = target_flags(dict(target.attrs))
-    different = {layer.symbol(0): layer for layer in (*layers.values(), *kernels)}
-
-    def compiled(numbered: tuple[int, Layer]) -> Path:
-        index, layer = numbered
-        entries = [layer.symbol(i) for i in range(len(layer.phases))]
-        path = folder / f"layer{index}.o"
-        ir_to_object(compile_to_ir(layer.c_source(), [*flags, *isa.flags], entries), flags, path)
-        return path
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        paths = list(pool.map(compiled, enumerate(different.values())))
+    paths = layers_to_objects((*layers.values(), *kernels), flags, isa.flags, folder)
     if layers:
-        paths.append(folder / "functions.o")
-        c_to_object(c_source(layers), flags, paths[-1])
-    return [str(path) for path in paths]
+        paths.append(str(folder / "functions.o"))
+        c_to_object(c_source(layers), flags, Path(paths[-1]))
+    return paths

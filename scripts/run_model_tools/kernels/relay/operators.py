@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from tvm import relay, te, tir
 from tvm.contrib import cc
 
 from run_model_tools.inside_tvm import own_operators
-from run_model_tools.kernels.c_compiler import compile_to_ir, ir_to_object, target_flags
+from run_model_tools.kernels.c_compiler import compile_to_ir, layers_to_objects, target_flags
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.tensors import Blocked
@@ -29,7 +27,7 @@ _layers: dict[str, Layer] = {}
 _registered: dict[str, int] = {}
 _ir: dict[tuple, str] = {}
 _loaded: dict[str, ctypes.CDLL] = {}
-_are_loaded = False
+_is_code_elsewhere = False
 
 
 def operator_name(layer: Layer, name: str) -> str:
@@ -90,12 +88,13 @@ def _type_of_output(arguments: Any, attributes: Any) -> relay.TensorType:
 
 def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
            runs: int = 1) -> te.Tensor:
-    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries.
+    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries
+    (unless code_is_elsewhere).
 
     For measuring, it computes the same `runs` times, each with constants of its own: these are
     tensors (runs, numbers) then.
     """
-    ir = None if _are_loaded else _compiled(layer, _flags(target))
+    ir = None if _is_code_elsewhere else _compiled(layer, target)
 
     def body(ins: Any, outs: Any) -> Any:
         ib = tir.ir_builder.create()
@@ -133,51 +132,43 @@ def _emit(ib: Any, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExp
                                     scratch))
 
 
-def compile_all(layers: Iterable[Layer], target: tvm.target.Target) -> None:
-    """Compiles the layers' C code, as many at a time as there are CPUs: TVM, which asks for it
-    later, lowers one layer after the other."""
-    flags = _flags(target)
-    _of_each(layers, lambda layer: _compiled(layer, flags))
+def objects_of(layers: Iterable[Layer], target: tvm.target.Target, folder: Path,
+               hidden: bool = True) -> list[str]:
+    """Object files in `folder` with the layers' functions (layers_to_objects)."""
+    return layers_to_objects(layers, target_flags(dict(target.attrs)), _extra_flags(target), folder,
+                             hidden)
 
 
-def _of_each(layers: Iterable[Layer], make: Callable[[Layer], Any]) -> list[Any]:
-    """What is made of all layers of different code, by as many threads as there are CPUs."""
-    different = {layer.symbol(0): layer for layer in layers}.values()
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(make, different))
+@contextmanager
+def code_is_elsewhere() -> Iterator[None]:
+    """Within, networks that are built call the layers' functions and do not have their code."""
+    global _is_code_elsewhere
+    _is_code_elsewhere = True
+    try:
+        yield
+    finally:
+        _is_code_elsewhere = False
 
 
 @contextmanager
 def loaded(layers: Iterable[Layer], target: tvm.target.Target) -> Iterator[None]:
-    """Within, networks that are built call the layers' functions in this process, which keeps them,
-    instead of having their code: LLVM compiles each once, whatever networks it is in."""
-    global _are_loaded
+    """Within, networks that are built call the layers' functions in this process, which keeps them:
+    LLVM compiles each once, whatever networks it is in."""
     layers = [layer for layer in layers if layer.symbol(0) not in _loaded]
-    flags, of_cpu = _flags(target), target_flags(dict(target.attrs))
     with TemporaryDirectory() as folder:
-        def object_of(layer: Layer) -> str:
-            path = Path(folder) / f"{layer.symbol(0)}.o"
-            ir_to_object(_compiled(layer, flags), of_cpu, path, quickly=True)
-            return str(path)
-        objects = _of_each(layers, object_of)
+        objects = objects_of(layers, target, Path(folder), hidden=False)
         if objects:
             path = str(Path(folder) / "layers.so")
             cc.create_shared(path, objects)
             library = ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
             _loaded.update((layer.symbol(0), library) for layer in layers)
-    _are_loaded = True
-    try:
+    with code_is_elsewhere():
         yield
-    finally:
-        _are_loaded = False
 
 
-def _flags(target: tvm.target.Target) -> list[str]:
-    return target_flags(dict(target.attrs)) + list(_extra_flags(target))
-
-
-def _compiled(layer: Layer, flags: list[str]) -> str:
+def _compiled(layer: Layer, target: tvm.target.Target) -> str:
     entries = [layer.symbol(i) for i in range(len(layer.phases))]
+    flags = [*target_flags(dict(target.attrs)), *_extra_flags(target)]
     key = (layer.c_source(), *flags)
     if key not in _ir:
         _ir[key] = compile_to_ir(layer.c_source(), flags, entries)

@@ -15,7 +15,6 @@ from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, cpu_of, has_bfloat
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer, report
 from run_model_tools.kernels.plan import Plan, Step
-from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.relay.reading import (
@@ -84,7 +83,6 @@ def _written(plan: Plan, isa: Isa, target: tvm.target.Target,
     fuse(plan, isa)
     layouts.use_layers(plan, isa)
     module, layers = write_module(plan, isa, layer_of=layer_of)
-    operators.compile_all(layers.values(), target)
     return Rewritten(module, layers, {**report(plan, isa), **of_bytes})
 
 

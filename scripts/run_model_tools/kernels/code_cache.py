@@ -1,4 +1,5 @@
-"""LLVM IR of kernels that were compiled before, on disk, found by all that it was made of.
+"""Code of kernels that were compiled before, LLVM IR and object files, on disk, found by all that
+it was made of.
 
 Several processes may use the folder at once: entries come into place by renaming.  Each begins with
 the checksum of the rest, and one that does not fit is passed over and made again.
@@ -38,8 +39,8 @@ def key_of(compiler: str, arguments: list[str], source: str, headers: Path) -> s
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def find(key: str) -> str | None:
-    """The IR of an entry, or None where there is none that is whole."""
+def find(key: str) -> bytes | None:
+    """The code of an entry, or None where there is none that is whole."""
     place = folder()
     if place is None:
         return None
@@ -49,17 +50,17 @@ def find(key: str) -> str | None:
         if hashlib.sha256(data[_DIGEST_BYTES:]).digest() != data[:_DIGEST_BYTES]:
             return None
         os.utime(path)  # what was not used for the longest time is dropped first
-        return zlib.decompress(data[_DIGEST_BYTES:]).decode()
-    except (OSError, zlib.error, UnicodeDecodeError):
+        return zlib.decompress(data[_DIGEST_BYTES:])
+    except (OSError, zlib.error):
         return None
 
 
-def keep(key: str, ir: str) -> None:
+def keep(key: str, code: bytes) -> None:
     """Adds an entry; does nothing where the folder cannot be written to."""
     place = folder()
     if place is None:
         return
-    data = zlib.compress(ir.encode(), 1)
+    data = zlib.compress(code, 1)
     try:
         write_atomically(place / key, hashlib.sha256(data).digest() + data)
         _bound(place)

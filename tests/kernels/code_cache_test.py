@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from run_model_tools.kernels import c_compiler, ir_cache
+from run_model_tools.kernels import c_compiler, code_cache
 from run_model_tools.kernels.isa import GENERIC
 
 SOURCE = "int run_model_test(int task) { return task + %d; }\n"
@@ -17,8 +17,8 @@ SOURCE = "int run_model_test(int task) { return task + %d; }\n"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(ir_cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
-    ir_cache._bound.cache_clear()
+    monkeypatch.setenv(code_cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    code_cache._bound.cache_clear()
     return tmp_path / "cache"
 
 
@@ -46,7 +46,7 @@ def test_a_damaged_entry_is_made_again(folder, damage):
     entry, = folder.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
     assert compile_one(1) == first
-    assert ir_cache.find(entry.name) == first
+    assert code_cache.find(entry.name) == first.encode()
 
 
 def test_the_entries_that_were_not_used_for_longest_are_dropped(folder, monkeypatch):
@@ -55,8 +55,8 @@ def test_the_entries_that_were_not_used_for_longest_are_dropped(folder, monkeypa
     entries = list(folder.iterdir())
     for age, entry in enumerate(entries):
         os.utime(entry, (1000 - age, 1000 - age))
-    monkeypatch.setattr(ir_cache, "MOST_BYTES", 2 * max(e.stat().st_size for e in entries) + 10)
-    ir_cache._bound.cache_clear()
+    monkeypatch.setattr(code_cache, "MOST_BYTES", 2 * max(e.stat().st_size for e in entries) + 10)
+    code_cache._bound.cache_clear()
     compile_one(9)
     left = set(folder.iterdir())
     assert entries[0] in left and not left & set(entries[1:])
@@ -65,7 +65,7 @@ def test_the_entries_that_were_not_used_for_longest_are_dropped(folder, monkeypa
 def test_without_a_folder_that_can_be_written_it_compiles(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     for named in ("", str(tmp_path / "file" / "below")):
-        monkeypatch.setenv(ir_cache.FOLDER_VARIABLE, named)
+        monkeypatch.setenv(code_cache.FOLDER_VARIABLE, named)
         assert "define" in compile_one(1)
 
 
