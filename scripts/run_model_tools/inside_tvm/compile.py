@@ -23,6 +23,7 @@ from run_model_tools.inside_tvm import (
     result_or_error,
     scatter_and_scan,
     tell,
+    whole_division,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.devices import (
@@ -75,6 +76,7 @@ def _compile(tvm, request, folder):
     scatter_and_scan.install(tvm)
     chosen_boxes.install(tvm)
     resized_planes.install(tvm)
+    whole_division.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
     if is_c:

@@ -17,7 +17,7 @@ def install(tvm):
         def of_two(attrs, inputs, shape, choose=choose):
             return nan_arithmetic.of_two(tvm, tir, choose, *inputs, shape)
 
-        _replace(tvm, name, generic.schedule_injective, of_two)
+        replace(tvm, name, generic.schedule_injective, of_two)
     for name, choose, identity in (("max", te.max, float("-inf")), ("min", te.min, float("inf"))):
         def along(attrs, inputs, shape, choose=choose, identity=identity):
             rank = len(inputs[0].shape)
@@ -28,18 +28,18 @@ def install(tvm):
             return nan_arithmetic.along_axes(tvm, tir, choose, identity, inputs[0], axes,
                                              bool(attrs.keepdims))
 
-        _replace(tvm, name, generic.schedule_reduce, along)
-    _replace(tvm, "nn.relu", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.relu(tvm, tir, inputs[0]))
-    _replace(tvm, "sign", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.sign(tvm, tir, inputs[0]))
-    _replace(tvm, "clip", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.clip(tvm, tir, inputs[0], attrs.a_min,
-                                                              attrs.a_max))
+        replace(tvm, name, generic.schedule_reduce, along)
+    replace(tvm, "nn.relu", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.relu(tvm, tir, inputs[0]))
+    replace(tvm, "sign", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.sign(tvm, tir, inputs[0]))
+    replace(tvm, "clip", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.clip(tvm, tir, inputs[0], attrs.a_min,
+                                                             attrs.a_max))
     for rank in (1, 2, 3):
-        _replace(tvm, "nn.max_pool%dd" % rank, generic.schedule_pool,
-                 lambda attrs, inputs, shape: nan_arithmetic.max_pool(tvm, tir, inputs[0], attrs,
-                                                                      shape))
+        replace(tvm, "nn.max_pool%dd" % rank, generic.schedule_pool,
+                lambda attrs, inputs, shape: nan_arithmetic.max_pool(tvm, tir, inputs[0], attrs,
+                                                                     shape))
 
 
     for name in ("argmax", "argmin"):
@@ -51,26 +51,26 @@ def install(tvm):
             return getattr(tvm.topi, name)(clean, [int(attrs.axis[0])], bool(attrs.keepdims),
                                            bool(attrs.select_last_index))
 
-        _replace(tvm, name, generic.schedule_reduce, index)
+        replace(tvm, name, generic.schedule_reduce, index)
     for name in ("equal", "less_equal", "greater_equal"):
-        _replace(tvm, name, generic.schedule_injective,
-                 lambda attrs, inputs, shape: nan_arithmetic.with_itself(tvm, tir, *inputs))
-    _replace(tvm, "subtract", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.less_itself(tvm, tir, *inputs))
-    _replace(tvm, "multiply", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.times_zero(tvm, tir, *inputs, shape))
-    _replace(tvm, "not_equal", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.not_equal(tvm, tir, *inputs))
-    _replace(tvm, "logical_not", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.logical_not(tvm, tir, inputs[0]), "bool")
-    _replace(tvm, "cast", generic.schedule_injective,
-             lambda attrs, inputs, shape: nan_arithmetic.as_flag(tvm, tir, inputs[0])
-             if attrs.dtype == "bool" else None)
+        replace(tvm, name, generic.schedule_injective,
+                lambda attrs, inputs, shape: nan_arithmetic.with_itself(tvm, tir, *inputs))
+    replace(tvm, "subtract", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.less_itself(tvm, tir, *inputs))
+    replace(tvm, "multiply", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.times_zero(tvm, tir, *inputs, shape))
+    replace(tvm, "not_equal", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.not_equal(tvm, tir, *inputs))
+    replace(tvm, "logical_not", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.logical_not(tvm, tir, inputs[0]), "bool")
+    replace(tvm, "cast", generic.schedule_injective,
+            lambda attrs, inputs, shape: nan_arithmetic.as_flag(tvm, tir, inputs[0])
+            if attrs.dtype == "bool" else None)
 
 
-def _replace(tvm, name, schedule, compute, of="float"):
-    """Has an operator on such numbers computed by another function, with the schedule that it has,
-    where that function can."""
+def replace(tvm, name, schedule, compute, of="float"):
+    """Has an operator of Relay's on such numbers computed by another function, with the schedule
+    that it has, where that function can."""
     from tvm.relay.op.op import _wrap_default_fstrategy
 
     known = tvm.relay.op.get(name).get_attr("FTVMCompute")
