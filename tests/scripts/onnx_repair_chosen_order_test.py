@@ -72,6 +72,15 @@ def same(made):
     (CHOSEN + """zeros = ConstantOfShape(s) h = Slice(x, zero, one) wide = Expand(h, s)
         i = Squeeze(n, zero) from = Squeeze(zero, zero) by = Squeeze(one, zero)
         each = Range(from, i, by)""", "zeros wide each"),
+    (CHOSEN + """pads = Constant<value_ints = [1, 0, 2, 0]>() p = Pad(c, pads)
+        around = Cast<to = 1>(p)
+        first = Gather(around, zero) ends = Concat<axis = 0>(minus, one, zero)
+        some = Gather(around, ends) sums = CumSum(c, zero)
+        back = CumSum<exclusive = 1, reverse = 1>(c, zero)""", "around first some sums back"),
+    (CHOSEN + """from = Sub(minus, t) y = ScatterND(x, from, c)
+        half = Div(t, two) sum = ScatterND<reduction = "add">(x, half, c)
+        most = ArgMax<axis = 1, keepdims = 1>(c) v = GatherND<batch_dims = 1>(c, most)
+        u = GatherND<batch_dims = 1>(c, most) line = GatherND(flat, from)""", "y sum v u line"),
     (CHOSEN + """left = Slice(c, zero, two, one) right = Slice(c, two, four, one)
         y = Concat<axis = 1>(right, left) l, r = Split<axis = 1>(c)
         best = ArgMax<axis = 1, keepdims = 0>(c)""", "y l r best"),
@@ -136,11 +145,12 @@ def test_a_branch_for_no_rows():
 
 
 @pytest.mark.parametrize("nodes, output", [
-    (BEST + "y = Gather(x, order) w = Gather(c, one)", "w"),
+    (CHOSEN + """pads = Constant<value_ints = [-1, 0, 0, 0]>() p = Pad(c, pads)
+        y = Cast<to = 1>(p)""", "y"),
     (BEST + "rows = Gather(c, order) y = Add(rows, c)", "y"),
     (BEST + "y = Concat<axis = 1>(c, x)", "y"), (CHOSEN + "y = Gather<axis = 1>(c, at)", "y"),
     (CHOSEN + "y = Slice(c, minus, end)", "y"),
-    (CHOSEN + "nothing = Squeeze(zero, zero) y = CumSum(c, nothing)", "y")])
+    (CHOSEN + "from = Sub(minus, t) rest = Slice(c, one, end) y = ScatterND(x, from, rest)", "y")])
 def test_what_cannot_be_followed_is_refused(nodes, output):
     with pytest.raises(ToolError, match="NonZero, opset 17.: the shape of its result depends"):
         repair(model(nodes, [output]), {}, counts=True)

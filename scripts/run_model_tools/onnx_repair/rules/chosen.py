@@ -207,7 +207,7 @@ def _shape(walk: Walk, node: Node, one: Chosen) -> Value:
 def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
               alone: bool) -> Iterator[Thing | None]:
     """What rules/chosen_order.py makes of a node, if anything."""
-    from run_model_tools.onnx_repair.rules import chosen_order
+    from run_model_tools.onnx_repair.rules import chosen_among, chosen_order
 
     last = node.inputs[-1]
     if op == "NonZero" and not one.cut:
@@ -220,6 +220,8 @@ def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
         yield chosen_order.rows_between(walk, node, one)
     if alone and op == "Pad" and not one.cut:
         yield chosen_order.padded(walk, node, one)
+    if alone and op in chosen_among.OPERATORS and not one.cut:
+        yield chosen_among.OPERATORS[op](walk, node, one)
     if op == "Concat":
         yield chosen_order.behind_each_other(walk, node)
     if op == "ScatterElements":
@@ -236,6 +238,8 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         return alike and node.opset >= 7
     if op == "RoiAlign":
         return all(isinstance(i, Chosen) for i in node.inputs[1:])
+    if op == "GatherND":
+        return node.attrs.get("batch_dims", 0) > 0 and len(node.inputs) == 2 and not others
     if node.inputs[0] is not one:
         return False
     if op == "MatMul":
@@ -279,8 +283,8 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     """The node, of all rows, and of its results those that are chosen."""
     one = given[0]
     inputs: list[Thing | None] = [i.rows if isinstance(i, Chosen) else i for i in node.inputs]
-    if node.op == "RoiAlign":
-        inputs[1:] = [filled_rows(walk, i, 0) for i in given]
+    if node.op in ("RoiAlign", "GatherND"):  # Nobody knows what the other places are.
+        inputs[1:] = [filled_rows(walk, i, 0) for i in node.inputs[1:] if isinstance(i, Chosen)]
     divisor = node.inputs[1] if node.op in ("Div", "Mod") else None
     if isinstance(divisor, Chosen) and not divisor.rows.is_float:
         inputs[1] = filled_rows(walk, divisor, 1)  # A division by 0 ends the program.
@@ -312,8 +316,8 @@ def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
     if every is not None and deep <= x.rank and np.array_equal(
             every.reshape(-1, deep), _places(x.shape[:deep])):
         return places.but(rows=reshaped(walk, x, (len(every), *x.shape[deep:])))
-    # Nobody knows what the other places are.
-    made = _of_all(walk, node, [places.but(rows=filled_rows(walk, places, 0))])[0]
+    node.inputs[-1] = places = places.but(rows=filled_rows(walk, places, 0))
+    made = _of_all(walk, node, [places])[0]
     assert isinstance(made, Chosen)
     return made
 
@@ -321,6 +325,8 @@ def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
 def _assigned(walk: Walk, node: Node) -> Value:
     """A ScatterND to the places of a mask, of as many updates: the model fails with another number.
     """
+    from run_model_tools.onnx_repair.rules.chosen_among import written
+
     graph = walk.graph
     x, places, updates = node.inputs
     if not isinstance(places, Chosen):
@@ -330,7 +336,7 @@ def _assigned(walk: Walk, node: Node) -> Value:
             or node.attrs.get("reduction", "none") != "none" or deep > x.rank \
             or places.rows.array is None or not np.array_equal(
                 places.rows.array, _places(x.shape[:deep])):
-        raise places.why
+        return written(walk, node)
     rows = updates.rows
     if not is_same(walk, places, updates):
         if not updates.first or rows.shape[1:] != x.shape[deep:]:

@@ -1,0 +1,92 @@
+"""Chosen rows beside what is at known places: one of them, others around them, a tensor that they
+are written into, and sums that run along them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from run_model_tools.onnx_repair.rules.chosen import count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen_order import counted, in_front
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
+from run_model_tools.onnx_repair.values import Chosen, Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+def running_sum(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """A CumSum along the rows; None of any other."""
+    (axis,) = node.ints(1, "the axis") or [0]
+    if axis % one.rows.rank or one.lead:
+        return None
+    rows = walk.node_in("CumSum", 14, [filled_rows(walk, one, 0), node.get(1)],
+                        exclusive=node.attrs.get("exclusive", 0),
+                        reverse=node.attrs.get("reverse", 0))
+    return one.but(rows=rows)
+
+
+def surrounded(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """A Pad by known numbers of rows of one value; None of any other."""
+    pads = node.tensor(1).ints() if node.opset >= 11 and len(node.inputs) < 4 else None
+    if pads is None or node.attrs.get("mode", "constant") != "constant" or one.lead \
+            or min(pads) < 0 or sum(pads) != pads[0] + pads[one.rows.rank]:
+        return None
+    value = node.constant(2, "the number") if len(node.inputs) > 2 else None
+    every, rows, masks = (pads[0], pads[one.rows.rank]), [], []
+    for count in every:
+        shape = (count, *one.rows.shape[1:])
+        rows.append(walk.graph.constant(np.full(shape, 0 if value is None else value.item(),
+                                                one.rows.dtype)))
+        masks.append(walk.graph.constant(np.ones(count, np.bool_)))
+    rows.insert(1, one.rows)
+    masks.insert(1, reshaped(walk, one.mask, (one.mask.size,)))
+    there = [n for n, count in enumerate((every[0], 1, every[1])) if count]
+    return one.but(rows=concatenated(walk, [rows[n] for n in there], 0),
+                   mask=concatenated(walk, [masks[n] for n in there], 0),
+                   first=one.first and not every[1], along=0)
+
+
+def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
+    """A Gather of some of the rows at places that are no rows themselves; None of any other."""
+    places = node.inputs[1]
+    if not isinstance(places, Value) or node.attrs.get("axis", 0) % one.rows.rank or one.lead:
+        return None
+    graph, one = walk.graph, in_front(walk, counted(walk, one))
+    count = cast(walk, count_of(walk, one), places.elem_type)
+    places = graph.op("Where", graph.op("Less", places, graph.like(0, places)),
+                      graph.op("Add", places, count), places)
+    zero, last = graph.like(0, places), graph.like(one.rows.shape[0] - 1, places)
+    made = walk.node_in("Gather", 13, [one.rows, graph.op("Clip", places, zero, last)])
+    if not one.rows.is_float:
+        return made
+    # Where there are too few rows, ONNX Runtime fails.
+    there = graph.op("And", graph.op("Less", places, count),
+                     graph.op("GreaterOrEqual", places, zero))
+    there = reshaped(walk, there, (*places.shape, *[1] * (one.rows.rank - 1)))
+    return graph.op("Where", there, made, graph.like(np.nan, made))
+
+
+def written(walk: Walk, node: Node) -> Value:
+    """A ScatterND of chosen rows to computed places: the others go to a row that is cut off."""
+    graph = walk.graph
+    x, places, updates = node.inputs
+    one = next(i for i in node.inputs if isinstance(i, Chosen))
+    if not isinstance(x, Value) or not isinstance(places, Chosen) or not isinstance(
+            updates, Chosen) or any(i.axis or i.cut for i in (places, updates)) \
+            or places.rows.rank != 2 or not is_same(walk, places, updates):
+        raise one.why
+    count, deep = places.rows.shape
+    extents = graph.constant(x.shape[:deep], places.rows.dtype)
+    at = places.rows
+    at = graph.op("Where", graph.op("Less", at, graph.like(0, at)), graph.op("Add", at, extents),
+                  at)
+    outside = graph.constant([x.shape[0], *[0] * (deep - 1)], at.dtype)
+    at = graph.op("Where", reshaped(walk, places.mask, (count, 1)), at, outside)
+    row = expanded(walk, graph.like(0, x), (1, *x.shape[1:]))
+    made = walk.node_in("ScatterND", 18, [concatenated(walk, [x, row], 0), at, updates.rows],
+                        **{name: node.attrs[name] for name in ("reduction",)
+                           if name in node.attrs})
+    return graph.op("Slice", made, np.array([0]), np.array([x.shape[0]]), np.array([0]))
+
+
+OPERATORS = {"CumSum": running_sum, "Gather": at_known, "Pad": surrounded}
+"""What becomes of nodes with chosen rows as their first input."""
