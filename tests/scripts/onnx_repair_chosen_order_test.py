@@ -81,6 +81,9 @@ def same(made):
         half = Div(t, two) sum = ScatterND<reduction = "add">(x, half, c)
         most = ArgMax<axis = 1, keepdims = 1>(c) v = GatherND<batch_dims = 1>(c, most)
         u = GatherND<batch_dims = 1>(c, most) line = GatherND(flat, from)""", "y sum v u line"),
+    (CHOSEN + """wide = Constant<value_ints = [1, 4]>() again = Expand(c, wide)
+        from = Sub(minus, t) m = Expand(from, s) y = ScatterElements(x, m, again)
+        sum = ScatterElements<axis = 0, reduction = "add">(x, m, c)""", "again y sum"),
     (CHOSEN + """left = Slice(c, zero, two, one) right = Slice(c, two, four, one)
         y = Concat<axis = 1>(right, left) l, r = Split<axis = 1>(c)
         best = ArgMax<axis = 1, keepdims = 0>(c)""", "y l r best"),

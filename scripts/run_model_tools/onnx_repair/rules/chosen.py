@@ -225,7 +225,7 @@ def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
     if op == "Concat":
         yield chosen_order.behind_each_other(walk, node)
     if op == "ScatterElements":
-        yield chosen_order.assigned(walk, node)
+        yield chosen_order.assigned(walk, node) or chosen_among.written(walk, node)
 
 
 def _by_rows(node: Node, op: str, one: Chosen) -> bool:

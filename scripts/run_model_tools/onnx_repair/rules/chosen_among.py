@@ -65,28 +65,44 @@ def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
     return graph.op("Where", there, made, graph.like(np.nan, made))
 
 
+def widened(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """An Expand to known extents that leaves the rows as many as they are; None of any other."""
+    extents = node.tensor(1).ints()
+    rank = one.rows.rank
+    if extents is None or one.lead or one.column is not None or len(extents) > rank or len(
+            extents) == rank and extents[0] != 1:
+        return None
+    rest = np.broadcast_shapes(one.rows.shape[1:], tuple(extents[max(len(extents) - rank + 1, 0):]))
+    return one.but(rows=expanded(walk, one.rows, (one.rows.shape[0], *rest)))
+
+
 def written(walk: Walk, node: Node) -> Value:
-    """A ScatterND of chosen rows to computed places: the others go to a row that is cut off."""
+    """A ScatterND of chosen rows to computed places, or a ScatterElements along the first axis: the
+    others go to a row that is cut off."""
     graph = walk.graph
     x, places, updates = node.inputs
     one = next(i for i in node.inputs if isinstance(i, Chosen))
     if not isinstance(x, Value) or not isinstance(places, Chosen) or not isinstance(
             updates, Chosen) or any(i.axis or i.cut for i in (places, updates)) \
-            or places.rows.rank != 2 or not is_same(walk, places, updates):
+            or not is_same(walk, places, updates) or node.attrs.get("axis", 0):
         raise one.why
-    count, deep = places.rows.shape
-    extents = graph.constant(x.shape[:deep], places.rows.dtype)
-    at = places.rows
+    at = counted(walk, places).rows
+    outside, extents = np.array(x.shape[0]), graph.like(x.shape[0], at)
+    if node.op == "ScatterND":
+        if at.rank != 2:
+            raise one.why
+        extents = graph.constant(x.shape[:at.shape[1]], at.dtype)
+        outside = np.array([x.shape[0], *[0] * (at.shape[1] - 1)])
     at = graph.op("Where", graph.op("Less", at, graph.like(0, at)), graph.op("Add", at, extents),
                   at)
-    outside = graph.constant([x.shape[0], *[0] * (deep - 1)], at.dtype)
-    at = graph.op("Where", reshaped(walk, places.mask, (count, 1)), at, outside)
+    mask = reshaped(walk, places.mask, (at.shape[0], *[1] * (at.rank - 1)))
+    at = graph.op("Where", mask, at, graph.constant(outside, at.dtype))
     row = expanded(walk, graph.like(0, x), (1, *x.shape[1:]))
-    made = walk.node_in("ScatterND", 18, [concatenated(walk, [x, row], 0), at, updates.rows],
-                        **{name: node.attrs[name] for name in ("reduction",)
-                           if name in node.attrs})
+    made = walk.node_in(node.op, 18, [concatenated(walk, [x, row], 0), at, updates.rows],
+                        **{name: value for name in ("reduction",)
+                           if (value := node.attrs.get(name)) is not None})
     return graph.op("Slice", made, np.array([0]), np.array([x.shape[0]]), np.array([0]))
 
 
-OPERATORS = {"CumSum": running_sum, "Gather": at_known, "Pad": surrounded}
+OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded}
 """What becomes of nodes with chosen rows as their first input."""
