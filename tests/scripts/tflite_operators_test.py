@@ -102,6 +102,11 @@ def convolutions() -> Operators:
         n.gives("TRANSPOSE_CONV", [n.whole(1, 7, 9, 2), weights, picture, bias], (1, 7, 9, 2),
                 options="TransposeConvOptions", Padding=1, StrideH=1, StrideW=2,
                 FusedActivationFunction=activation)
+    # Zeros lie behind what the filters reach.
+    for rows, columns, padding in ((12, 10, 1), (11, 10, 1), (9, 8, 0)):
+        n.gives("TRANSPOSE_CONV", [n.whole(1, rows, columns, 2), weights, picture, bias],
+                (1, rows, columns, 2), options="TransposeConvOptions", Padding=padding, StrideH=2,
+                StrideW=2)
     cube = n.gives("RESHAPE", [n.y, n.whole(1, 3, 5, 2, 2)], (1, 3, 5, 2, 2))
     weights = n.constant(n.random.standard_normal((2, 3, 1, 2, 4)).astype(np.float32))
     bias = n.constant(n.random.standard_normal(4).astype(np.float32))
@@ -131,6 +136,72 @@ def options() -> Operators:
                      options="SliceOptions")
     for place in ((0, 1, 2), (0, 9, -4)):
         n.gives("DYNAMIC_UPDATE_SLICE", [n.x, corner, n.whole(*place)], shape)
+    return n
+
+
+def strided() -> Operators:
+    """Parts by Python's rules: backwards, to the very end, with axes more or less."""
+    n = Operators()
+    x = n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10))
+    for begin, end, strides, shape, masks in (
+            ((0, 0), (0, 0), (-1, -2), (6, 5), dict(BeginMask=3, EndMask=3)),
+            ((-2, 7), (-9, 2), (-2, -3), (3, 2), {}),
+            ((4, -1), (0, 1), (-1, -1), (5, 8), dict(EndMask=1)),
+            ((1, -4), (99, -1), (2, 1), (3, 3), {}),
+            ((0, -2), (0, 0), (1, 1), (6,), dict(ShrinkAxisMask=2, BeginMask=1, EndMask=1)),
+            ((0, 0, 3), (0, 0, 8), (1, 1, 2), (1, 6, 3), dict(NewAxisMask=1, EllipsisMask=2)),
+            ((0, 8), (0, 1), (1, -3), (6, 3), dict(EllipsisMask=1))):
+        n.gives("STRIDED_SLICE", [x, *(n.whole(*v) for v in (begin, end, strides))], shape,
+                options="StridedSliceOptions", **masks)
+    return n
+
+
+def rows_of_batches() -> Operators:
+    """Gathered behind the batches, with axes between them and the rows."""
+    n = Operators()
+    x = n.gives("RESHAPE", [n.x, n.whole(2, 3, 5, 2)], (2, 3, 5, 2))
+    places = n.constant(np.array([[4, 0, 3], [1, 1, 2]], np.int32))
+    n.gives("GATHER", [x, places], (2, 3, 3, 2), options="GatherOptions", Axis=2, BatchDims=1)
+    n.gives("GATHER", [n.gives("RESHAPE", [n.y, n.whole(2, 3, 2, 5)], (2, 3, 2, 5)), places],
+            (2, 3, 2, 3), options="GatherOptions", Axis=3, BatchDims=1)
+    return n
+
+
+def whole_numbers() -> Operators:
+    """Rounded down, of sums with constants, and squares."""
+    n, shape = Operators(), (1, 6, 10)
+    scaled = n.gives("MUL", [n.x, n.constant(np.float32(9))], shape, options="MulOptions")
+    numbers = n.gives("CAST", [scaled], shape, "int32", "CastOptions")
+    for constant, divisor in ((-7, 3), (5, 3), (2, -7), (5, 8)):
+        total = n.add("ADD", [numbers, n.constant(np.int32(constant))],
+                      [n.tensor(shape, "int32")], "AddOptions")
+        for code in ("DIV", "MOD"):
+            n.gives(f"FLOOR_{code}", [total, n.constant(np.int32(divisor))], shape, "int32",
+                    f"Floor{code.title()}Options")
+    n.gives("SQUARED_DIFFERENCE", [numbers, n.constant(np.int32(4))], shape, "int32",
+            "SquaredDifferenceOptions")
+    n.gives("SQUARE", [n.x], shape, options="SquareOptions")
+    return n
+
+
+def boxes() -> Operators:
+    """Those that no better one overlaps, fewer and more than are wanted."""
+    n = Operators()
+    flat = n.gives("RESHAPE", [n.x, n.whole(30, 2)], (30, 2))
+    corners = n.gives("CONCATENATION", [flat, n.gives(
+        "ADD", [flat, n.constant(np.array([1, -1.5], np.float32))], (30, 2),
+        options="AddOptions")], (30, 4), options="ConcatenationOptions", Axis=1)
+    scores = n.gives("SLICE", [n.gives("RESHAPE", [n.y, n.whole(60)], (60,)), n.whole(0),
+                               n.whole(30)], (30,), options="SliceOptions")
+    for most in (4, 40):
+        limits = [n.constant(np.array(value)) for value in (
+            np.int32(most), np.float32(0.3), np.float32(-0.2))]
+        for version, sigma in ((4, []), (5, [n.constant(np.float32(0))])):
+            made = [n.tensor((most,), "int32"), n.tensor((most,)), n.tensor((), "int32")]
+            made = made if sigma else [made[0], made[2]]
+            n.add(f"NON_MAX_SUPPRESSION_V{version}", [corners, scores, *limits, *sigma], made,
+                  f"NonMaxSuppressionV{version}Options")
+            n.outputs += made
     return n
 
 
@@ -192,7 +263,8 @@ def volumes() -> Operators:
 
 NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "long_numbers": long_numbers,
             "spectra": spectra, "convolutions": convolutions, "options": options,
-            "products": products, "segments": segments, "volumes": volumes}
+            "products": products, "segments": segments, "volumes": volumes, "strided": strided,
+            "rows_of_batches": rows_of_batches, "whole_numbers": whole_numbers, "boxes": boxes}
 
 
 def test_they_give_what_litert_gives(tmp_path):

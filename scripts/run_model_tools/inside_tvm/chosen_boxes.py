@@ -48,6 +48,14 @@ def install(tvm):
         "whether a box is kept depends on those before it")
 
 
+def kept(inputs, most, centers):
+    """The call that gives what suppressed() says of the same."""
+    import tvm
+
+    install(tvm)
+    return own_operators.called(tvm, _OPERATOR, inputs, most=most, centers=centers)
+
+
 def converters():
     """Meanwhile Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to, and TopK
     of the least too."""
@@ -55,10 +63,8 @@ def converters():
     from tvm.relay.frontend import onnx as importer
 
     def convert(inputs, attributes, parameters):
-        install(tvm)
-        return own_operators.called(
-            tvm, _OPERATOR, [inputs[i] for i in range(4)], most=int(attributes["most"]),
-            centers=int(attributes["center_point_box"]))
+        return kept([inputs[i] for i in range(4)], int(attributes["most"]),
+                    int(attributes["center_point_box"]))
 
     def sort(inputs, attributes, parameters):
         (k,) = importer.infer_value(inputs[1], parameters).numpy().tolist()

@@ -14,6 +14,7 @@ import numpy as np
 from run_model_tools.inside_tvm import (
     Refusal,
     faster_folding,
+    tflite_boxes,
     tflite_control_flow,
     tflite_layout,
     tflite_operators,
@@ -21,8 +22,9 @@ from run_model_tools.inside_tvm import (
     tflite_recurrent,
     tflite_segments,
     tflite_softmax,
+    tflite_transposed,
 )
-from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
+from run_model_tools.tflite.as_compiled import TRANSPOSED
 from run_model_tools.tflite.file import COMPLEX, Malformed, code_of, read_file
 from run_model_tools.tflite.model import input_names
 
@@ -170,7 +172,6 @@ def _converter_class(relay, frontend):
     import tvm
     from tflite.SubGraph import SubGraph
     from tflite.TensorType import TensorType
-    from tflite.TransposeConvOptions import TransposeConvOptions
 
     numbers = {"float32": TensorType.FLOAT32, "float16": TensorType.FLOAT16,
                "int32": TensorType.INT32, "uint8": TensorType.UINT8, "int64": TensorType.INT64,
@@ -194,16 +195,14 @@ def _converter_class(relay, frontend):
             """Of tensors whose shapes are computed; one with an extent of 0 is none of TVM's, and
             another expression stands for it."""
             self.convert_map["PRELU"] = self.convert_prelu
-            self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
-            for name, convert in {**tflite_operators.converters(relay),
+            for name, convert in {**tflite_boxes.converters(relay),
+                                  **tflite_operators.converters(relay),
                                   **tflite_pieces.converters(relay, pieces),
                                   **tflite_recurrent.converters(relay),
                                   **tflite_segments.converters(relay),
-                                  **tflite_softmax.converters(relay)}.items():
+                                  **tflite_softmax.converters(relay),
+                                  **tflite_transposed.converters(relay)}.items():
                 self.convert_map[name] = partial(convert, self)
-            transposed = self.convert_map["TRANSPOSE_CONV"]
-            self.convert_map["TRANSPOSE_CONV"] = lambda op: tflite_operators.activated(
-                self, op, transposed(op), TransposeConvOptions)
             self.quantize_exprs = {}
 
         def get_op_code_str(self, op):
@@ -377,25 +376,5 @@ def _converter_class(relay, frontend):
             made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
                                        self.get_tensor_value(slopes))
             return super().convert_prelu(op) if made is None else made
-
-        def convert_transposed_with_bias(self, op):
-            data, weight, bias = self.get_input_tensors(op)
-            same, stride_x, stride_y = transposed_options(
-                np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes())
-            filters = self.get_tensor_value(weight)
-            outputs, height, width, _ = filters.shape
-            pads = (0, 0, 0, 0)
-            if same:
-                _, rows, columns, _ = self.graph.tensors[op.Outputs(0)].shape
-                y = frontend.get_pad_value(rows, height, stride_y)
-                x = frontend.get_pad_value(columns, width, stride_x)
-                pads = (y[0], x[0], y[1], x[1])
-            made = relay.nn.conv2d_transpose(
-                self.get_expr(data.tensor_idx),
-                relay.const(np.ascontiguousarray(filters.transpose(3, 0, 1, 2))),
-                strides=(stride_y, stride_x), padding=pads, channels=int(outputs),
-                kernel_size=(int(height), int(width)), data_layout="NHWC", kernel_layout="IOHW",
-                out_dtype="float32")
-            return relay.nn.bias_add(made, relay.const(self.get_tensor_value(bias)), axis=3)
 
     return Converter

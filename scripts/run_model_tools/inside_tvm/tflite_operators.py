@@ -22,9 +22,15 @@ def converters(relay):
     def binary(make):
         return lambda converter, op: make(*_inputs(converter, op))
 
+    def squared(x):
+        # The importer's own is a power, which there is of floats only.
+        return relay.multiply(x, x)
+
     return {
         "SIGN": unary(relay.sign), "RELU_0_TO_1": unary(lambda x: relay.clip(x, 0, 1)),
         "ATAN2": binary(lambda y, x: _atan2(relay, y, x)),
+        "SQUARE": unary(squared),
+        "SQUARED_DIFFERENCE": binary(lambda a, b: squared(relay.subtract(a, b))),
         "SELECT_V2": binary(relay.where), "BITWISE_XOR": binary(relay.bitwise_xor),
         "RIGHT_SHIFT": binary(relay.right_shift),
         "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
@@ -43,7 +49,6 @@ def converters(relay):
         "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
         "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
         "REVERSE_V2": lambda converter, op: _reversed(relay, converter, op),
-        "CONV_3D_TRANSPOSE": lambda converter, op: _transposed_conv3d(relay, converter, op),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
         "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
         "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
@@ -140,17 +145,22 @@ def _gather(relay, converter, op):
         numbers = relay.clip(numbers, 0, shape[axis] - 1)
     if not batches:
         return relay.take(table, numbers, axis, mode="fast")
-    if axis != batches:
-        raise Refusal("model", "it gathers (GATHER) along the axis %d of %d batches of the tensor "
-                      "%s, and only the first axis of each is supported"
-                      % (axis, batches, converter.graph.tensors[data].name))
     # The batches' rows one behind the other; topi's own batch_dims of take is wrong.
-    count = int(np.prod(shape[:axis]))
+    between = list(range(batches, axis))
+    front = [*range(batches), axis, *between, *range(axis + 1, len(shape))]
+    if between:
+        table, shape = relay.transpose(table, front), [shape[i] for i in front]
+    count = int(np.prod(shape[:batches]))
     where = converter.shape_of(places)
     first = np.arange(count, dtype=np.int32).reshape(
-        *shape[:axis], *[1] * (len(where) - axis)) * shape[axis]
-    rows = relay.reshape(table, (count * shape[axis], *shape[axis + 1:]))
-    return relay.take(rows, relay.add(numbers, relay.const(first)), 0, mode="fast")
+        *shape[:batches], *[1] * (len(where) - batches)) * shape[batches]
+    rows = relay.reshape(table, (count * shape[batches], *shape[batches + 1:]))
+    made = relay.take(rows, relay.add(numbers, relay.const(first)), 0, mode="fast")
+    if between:
+        first, last = len(where), len(where) + len(between)
+        made = relay.transpose(made, [*range(batches), *range(first, last), *range(batches, first),
+                                      *range(last, len(where) + len(shape) - batches - 1)])
+    return made
 
 
 def _cast(relay, converter, op):
@@ -215,35 +225,6 @@ def _reversed(relay, converter, op):
     stored = relay.add(relay.divide(x, relay.const(np.float32(old))),
                        relay.const(np.float32(zero - other)))
     return relay.multiply(stored, relay.const(np.float32(new)))
-
-
-def _transposed_conv3d(relay, converter, op):
-    from tflite.Conv3DOptions import Conv3DOptions
-    from tflite.Padding import Padding
-
-    options = options_of(op, Conv3DOptions)
-    wanted = converter.known_numbers(op.Inputs(0))
-    kernel, size = (converter.shape_of(op.Inputs(number)) for number in (1, 2))
-    strides = [options.StrideD(), options.StrideH(), options.StrideW()]
-    dilation = [options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor()]
-    reaches = [(extent - 1) * stride + (k - 1) * d + 1
-               for extent, k, d, stride in zip(size[1:4], kernel[:3], dilation, strides)]
-    beyond = [reach - extent if options.Padding() == Padding.SAME else 0
-              for reach, extent in zip(reaches, wanted[1:4])]
-    before = [max(n, 0) // 2 for n in beyond]
-    after = [max(n, 0) - first for n, first in zip(beyond, before)]
-    if dilation != [1, 1, 1]:
-        raise Refusal("model", "a transposed convolution of volumes (CONV_3D_TRANSPOSE) has gaps")
-    made = relay.nn.conv3d_transpose(
-        relay.transpose(converter.value(op.Inputs(2)), (0, 4, 1, 2, 3)),
-        relay.transpose(converter.value(op.Inputs(1)), (4, 3, 0, 1, 2)), strides=strides,
-        padding=before + after, kernel_size=kernel[:3], channels=kernel[3],
-        output_padding=[extent - (reach - a - b) for extent, reach, a, b in zip(
-            wanted[1:4], reaches, before, after)])
-    made = relay.transpose(made, (0, 2, 3, 4, 1))
-    if op.InputsLength() > 3 and op.Inputs(3) >= 0:
-        made = relay.add(made, converter.value(op.Inputs(3)))
-    return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
 
 
 def _diagonal(relay, converter, op, dtype, shifted):

@@ -1,4 +1,4 @@
-"""SLICE, CONCATENATION and DYNAMIC_UPDATE_SLICE of TensorFlow Lite.
+"""SLICE, STRIDED_SLICE, CONCATENATION and DYNAMIC_UPDATE_SLICE of TensorFlow Lite.
 
 Loops write row by row into a tensor by joining what lies before the row, the row and what lies
 behind it.  What was joined is remembered, so that a part of it is the piece that it came from: of a
@@ -55,6 +55,7 @@ def converters(relay, pieces):
     """By the operators' names."""
     return {
         "SLICE": lambda converter, op: _slice(converter, op, pieces),
+        "STRIDED_SLICE": lambda converter, op: _strided_slice(relay, converter, op, pieces),
         "CONCATENATION": lambda converter, op: _concatenation(converter, op, pieces),
         "DYNAMIC_UPDATE_SLICE": lambda converter, op: _update(converter, op, pieces)}
 
@@ -71,6 +72,65 @@ def _slice(converter, op, pieces):
     converter.found_shapes[int(op.Outputs(0))] = [b - a for a, b in zip(begin, end)]
     part = pieces.part(converter.value(data), shape, begin, end)
     return converter.value(data) if part is None else part
+
+
+def _strided_slice(relay, converter, op, pieces):
+    """As Python slices, which the importer's own does not where strides are negative."""
+    from tflite.StridedSliceOptions import StridedSliceOptions
+
+    options, data = options_of(op, StridedSliceOptions), int(op.Inputs(0))
+    shape = converter.shape_of(data)
+    slices, extents = _slices(options, shape, *(converter.known_numbers(op.Inputs(number))
+                                                for number in (1, 2, 3)))
+    converter.found_shapes[int(op.Outputs(0))] = extents
+    # Forwards first, then turned around.
+    ranges = [range(*cut) if cut[2] > 0 else range(*cut)[::-1] for cut in slices]
+    begin, end = ([found(r) for r in ranges] for found in (
+        lambda r: r.start, lambda r: r[-1] + 1 if r else r.start))
+    steps = [r.step if len(r) > 1 else 1 for r in ranges]
+    whole = converter.value(data)
+    if set(steps) == {1}:
+        made = pieces.part(whole, shape, begin, end)
+    else:
+        made = relay.strided_slice(whole, begin, end, steps) if all(ranges) else None
+    if made is None:
+        return whole
+    for axis, (cut, taken) in enumerate(zip(slices, ranges)):
+        if cut[2] < 0 and len(taken) > 1:
+            made = relay.reverse(made, axis)
+    lengths = [len(taken) for taken in ranges]
+    return made if extents == lengths else relay.reshape(made, extents)
+
+
+def _slices(options, shape, begin, end, strides):
+    """(start, stop, step) of each axis, and the extents of what they give."""
+    def masked(mask, number):
+        return bool(mask >> number & 1)
+
+    added = sum(masked(options.NewAxisMask(), number) for number in range(len(begin)))
+    slices, extents = [], []
+    for number, (first, last, step) in enumerate(zip(begin, end, strides)):
+        if masked(options.EllipsisMask(), number):
+            missing = len(shape) - (len(begin) - 1 - added)
+            there = shape[len(slices):len(slices) + missing]
+            slices += [(0, extent, 1) for extent in there]
+            extents += there
+        elif masked(options.NewAxisMask(), number):
+            extents.append(1)
+        elif masked(options.ShrinkAxisMask(), number):
+            extent = shape[len(slices)]
+            place = first + extent if first < 0 else first
+            if not 0 <= place < extent:
+                raise Refusal("model", "it takes (STRIDED_SLICE) the place %d of an axis of %d"
+                              % (first, extent))
+            slices.append((place, place + 1, 1))
+        else:
+            cut = slice(None if masked(options.BeginMask(), number) else first,
+                        None if masked(options.EndMask(), number) else last, step)
+            slices.append(cut.indices(shape[len(slices)]))
+            extents.append(len(range(*slices[-1])))
+    rest = shape[len(slices):]
+    return slices + [(0, extent, 1) for extent in rest], extents + rest
 
 
 def _concatenation(converter, op, pieces):
