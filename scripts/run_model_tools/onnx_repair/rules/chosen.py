@@ -120,6 +120,7 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 
 
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
+    from run_model_tools.onnx_repair.rules.chosen_along import along_rows
     from run_model_tools.onnx_repair.rules.chosen_axes import keeps_places, of_other_axes
     from run_model_tools.onnx_repair.rules.chosen_order import counted, largest, shape_of_rows
 
@@ -130,6 +131,8 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         given = [i for i in node.inputs if isinstance(i, Chosen)]
     one = given[0]
     alone = node.inputs[0] is one and len(given) == 1
+    if not any(i.cut for i in given) and (along := along_rows(walk, node, op, given)) is not None:
+        return [along]
     if any(i.axis for i in given) or not any(i.cut for i in given) and _moves_rows(
             walk, node, op, one):
         if op == "Shape" and not one.cut:
@@ -160,8 +163,6 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         count = walk.graph.op("Identity", count_of(walk, one))
         count.extents_of = one
         return [count]
-    if alone and op.startswith("Reduce") and 0 in _axes(node, one):
-        return [_reduced(walk, node, one)]
     if op in ("Gather", "GatherND") and node.inputs[-1] is one:
         return [_gathered(walk, node, counted(walk, one))]
     if any(not is_same(walk, one, other) for other in given[1:]) or not _by_rows(node, op, one):
@@ -409,39 +410,6 @@ def _takes_first(node: Node) -> bool:
     return node.opset >= 10 and end is not None and end.array is None and all(
         value is None or value.ints() == wanted
         for value, wanted in ((start, [0]), (axes, [0]), (steps, [1])))
-
-
-def _axes(node: Node, one: Chosen) -> list[int]:
-    axes = axes_of(node) or (
-        [] if node.attrs.get("noop_with_empty_axes", 0) else list(range(one.rows.rank)))
-    return sorted({axis % one.rows.rank for axis in axes})
-
-
-_NEUTRAL = {"ReduceSum": 0, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceMean": 0,
-            "ReduceProd": 1, "ReduceMax": -np.inf, "ReduceMin": np.inf}
-_OF_ALL_NUMBERS = ("ReduceSum", "ReduceProd")
-
-
-def _reduced(walk: Walk, node: Node, one: Chosen) -> Value:
-    """Over the rows: the others get a number that changes nothing."""
-    if node.op not in _NEUTRAL or not one.rows.is_float and node.op not in _OF_ALL_NUMBERS:
-        raise one.why
-    axes, keepdims = _axes(node, one), bool(node.attrs.get("keepdims", 1))
-    neutral, count = _NEUTRAL[node.op], count_of(walk, one)
-    rows = filled_rows(walk, one, neutral)
-    if node.op == "ReduceMean":
-        # The mean of nothing is 0 in ONNX Runtime.
-        each = int(np.prod([one.rows.shape[axis] for axis in axes[1:]], dtype=np.int64))
-        count = walk.graph.op("Mul", walk.graph.op("Max", count, 1), each)
-        return walk.graph.op("Div", reduce(walk, "ReduceSum", rows, axes, keepdims),
-                             cast(walk, count, rows.elem_type))
-    made = walk.node_in(node.op, 18, [rows, walk.graph.constant(axes, np.int64)],
-                        keepdims=int(keepdims))
-    if np.isfinite(neutral):
-        return made
-    # TVM begins with the least finite number.
-    return walk.graph.op("Where", walk.graph.op("Greater", count, 0), made,
-                         walk.graph.like(neutral, made))
 
 
 def filled_rows(walk: Walk, one: Chosen, number: float) -> Value:

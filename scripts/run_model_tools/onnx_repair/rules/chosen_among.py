@@ -45,6 +45,22 @@ def surrounded(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
                    first=one.first and not every[1], along=0)
 
 
+def turned(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """A Slice that takes all rows backwards; None of any other."""
+    last = -one.rows.shape[0]
+    if node.opset < 10 or one.lead or len(node.inputs) < 5 or node.ints(4, "the steps") != [-1] \
+            or node.ints(3, "the axes") != [0] or node.ints(1, "the begin") != [-1] \
+            or (node.ints(2, "the end") or [0])[0] >= last:
+        return None
+
+    def backwards(value: Value) -> Value:
+        return walk.graph.op("Slice", value, np.array([-1]), np.array([last - 1]), np.array([0]),
+                             np.array([-1]))
+
+    mask = reshaped(walk, one.mask, (one.rows.shape[0],))
+    return one.but(rows=backwards(one.rows), mask=backwards(mask), first=False)
+
+
 def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
     """A Gather of some of the rows at places that are no rows themselves; None of any other."""
     places = node.inputs[1]
@@ -104,5 +120,6 @@ def written(walk: Walk, node: Node) -> Value:
     return graph.op("Slice", made, np.array([0]), np.array([x.shape[0]]), np.array([0]))
 
 
-OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded}
+OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded,
+             "Slice": turned}
 """What becomes of nodes with chosen rows as their first input."""
