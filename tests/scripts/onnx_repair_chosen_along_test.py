@@ -25,6 +25,7 @@ ROWS = PLACES + CONSTANTS + """t = Transpose<perm = [1, 0]>(c) w = Unsqueeze(c, 
     "k = MatMul(all, t) s = Softmax<axis = -1>(k) y = MatMul(s, c)",
     "k = MatMul(all, t) r = ReduceMax<keepdims = 0>(k, one) y = Sigmoid(r)",
     "v = MatMul(w, few) y = ReduceSum(v, one)",
+    "k = Constant<value_ints = [3, 1, 1]>() v = Expand(w, k) y = ReduceMean(v, one)",
     "b = Slice(c, minus, end, zero, minus) y = Gather(b, zero)"])
 def test_others_change_nothing(nodes):
     masked(model(ROWS + nodes), MASKS[1:])

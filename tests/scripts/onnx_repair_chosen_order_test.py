@@ -81,6 +81,8 @@ def same(made):
         half = Div(t, two) sum = ScatterND<reduction = "add">(x, half, c)
         most = ArgMax<axis = 1, keepdims = 1>(c) v = GatherND<batch_dims = 1>(c, most)
         u = GatherND<batch_dims = 1>(c, most) line = GatherND(flat, from)""", "y sum v u line"),
+    (CHOSEN + """later = Slice(c, one, end) before = Slice(c, zero, minus) d = Sub(later, before)
+        inner = Slice(c, one, minus)""", "before d inner"),
     (CHOSEN + """wide = Constant<value_ints = [1, 4]>() again = Expand(c, wide)
         from = Sub(minus, t) m = Expand(from, s) y = ScatterElements(x, m, again)
         sum = ScatterElements<axis = 0, reduction = "add">(x, m, c)""", "again y sum"),

@@ -124,14 +124,14 @@ def _reshaped(walk: Walk, node: Node, one: Chosen, whole: Value) -> tuple[Value,
 
 
 def _expanded(walk: Walk, node: Node, one: Chosen, whole: Value) -> tuple[Value, int]:
-    """To the shape of such rows, or to one that says that there are all."""
+    """To the shape of such rows, or to one that says that there are all, or leaves them alone."""
     count, found = one.rows.shape[0], shape_around_rows(walk, node.tensor(1))
     if found is not None and is_same(walk, one, found[0]):
         wanted = [*found[2][:found[1]], count, *found[2][found[1]:]]
     else:
         wanted = node.tensor(1).ints() or []
     behind = len(wanted) - whole.rank + one.axis
-    if behind < 0 or wanted[behind] != count or found is not None and found[1] != behind:
+    if behind < 0 or wanted[behind] not in (1, count) or found is not None and found[1] != behind:
         raise one.why
     return expanded(walk, whole, np.broadcast_shapes(whole.shape, tuple(wanted))), behind
 

@@ -351,19 +351,23 @@ def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
     if not last.exact or last.most is None:
         return None
     end = last.most
-    if start < 0 or end < 0:
+    if start < 0:
         return None
     if start == 0 and end >= count:
         return one
     one = in_front(walk, one)
-    start, end = min(start, count), max(min(end, count), min(start, count))
-    if start == end:
+    # Without the last ones, a row is there where one is so many rows behind it.
+    behind = max(-end, 0)
+    start, end = min(start, count), min(count + end if behind else end, count)
+    if start >= end:
         return None
 
-    def part(value: Value) -> Value:
-        return walk.graph.op("Slice", value, np.array([start]), np.array([end]), np.array([0]))
+    def part(value: Value, by: int) -> Value:
+        return walk.graph.op("Slice", value, np.array([start + by]), np.array([end + by]),
+                             np.array([0]))
 
-    return one.but(rows=part(one.rows), mask=part(reshaped(walk, one.mask, (count,))))
+    return one.but(rows=part(one.rows, 0),
+                   mask=part(reshaped(walk, one.mask, (count,)), behind))
 
 
 @rule("NonMaxSuppression")
