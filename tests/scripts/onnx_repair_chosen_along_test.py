@@ -24,6 +24,9 @@ ROWS = PLACES + CONSTANTS + """t = Transpose<perm = [1, 0]>(c) w = Unsqueeze(c, 
     "y = ReduceSum<keepdims = 0>(w, both)", "y = MatMul(t, c)",
     "k = MatMul(all, t) s = Softmax<axis = -1>(k) y = MatMul(s, c)",
     "k = MatMul(all, t) r = ReduceMax<keepdims = 0>(k, one) y = Sigmoid(r)",
+    """k = Einsum<equation = "qd, kd -> qk">(all, c) s = Softmax<axis = -1>(k)
+    y = Einsum<equation = "qk,kd->qd">(s, c)""",
+    "y = Einsum<equation = \"nd,ne->de\">(c, a)",
     "v = MatMul(w, few) y = ReduceSum(v, one)",
     "k = Constant<value_ints = [3, 1, 1]>() v = Expand(w, k) y = ReduceMean(v, one)",
     "b = Slice(c, minus, end, zero, minus) y = Gather(b, zero)"])

@@ -29,6 +29,8 @@ def along_rows(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> Chos
     one = given[0]
     if op == "MatMul":
         return _product(walk, node)
+    if op == "Einsum":
+        return _einstein_sum(walk, node, given)
     if node.inputs[0] is not one or len(given) > 1:
         return None
     if op.startswith("Reduce"):
@@ -107,3 +109,21 @@ def _product(walk: Walk, node: Node) -> Chosen | Value | None:
     whole = in_place(walk, one)
     made = walk.node_in("MatMul", 13, [whole, other] if one is a else [other, whole])
     return as_rows(walk, one, made, made.rank - (2 if one is a else 1))
+
+
+def _einstein_sum(walk: Walk, node: Node, given: Sequence[Chosen]) -> Chosen | Value | None:
+    """Of which one letter stands for the chosen rows."""
+    equation = node.attrs["equation"].replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if not arrow or "." in equation or len(terms) != len(node.inputs):
+        return None
+    letters = {term[i.axis] for term, i in zip(terms, node.inputs) if isinstance(i, Chosen)}
+    letter, one = min(letters), given[0]
+    if len(letters) > 1 or any(term.count(letter) != isinstance(i, Chosen)
+                               for term, i in zip(terms, node.inputs)) \
+            or not all(is_same(walk, one, i) for i in given):
+        return None
+    made = walk.node_in("Einsum", 12, [_filled(walk, i, 0) if isinstance(i, Chosen) else i
+                                       for i in node.inputs], equation=equation)
+    return as_rows(walk, one, made, right.index(letter)) if letter in right else made
