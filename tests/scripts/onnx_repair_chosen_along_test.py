@@ -10,7 +10,7 @@ from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
 
 CONSTANTS = "".join(f"{name} = Constant<value_ints = {numbers}>() " for name, numbers in {
-    "zero": [0], "one": [1], "both": [0, 1], "four": [4], "table": [6, 4],
+    "zero": [0], "one": [1], "two": [2], "both": [0, 1], "four": [4], "table": [6, 4],
     "square": [4, 4], "minus": [-1], "end": [-(1 << 62)]}.items())
 ROWS = PLACES + CONSTANTS + """t = Transpose<perm = [1, 0]>(c) w = Unsqueeze(c, zero)
     all = Reshape(x, table) few = Slice(all, zero, four, zero) a = Abs(c) """
@@ -27,6 +27,12 @@ ROWS = PLACES + CONSTANTS + """t = Transpose<perm = [1, 0]>(c) w = Unsqueeze(c, 
     """k = Einsum<equation = "qd, kd -> qk">(all, c) s = Softmax<axis = -1>(k)
     y = Einsum<equation = "qk,kd->qd">(s, c)""",
     "y = Einsum<equation = \"nd,ne->de\">(c, a)",
+    """wide = Unsqueeze(c, one) tall = Unsqueeze(c, two) v = MatMul(wide, tall)
+    u = MatMul(tall, wide) p = Mul(u, v) y = ReduceSum<keepdims = 0>(p, zero)""",
+    "n = ReduceSum<keepdims = 0>(few, one) v = MatMul(c, n) y = ReduceSum(v)",
+    "n = ReduceSum<keepdims = 0>(few, one) v = MatMul(n, t) y = ReduceMax(v)",
+    """n = ReduceSum<keepdims = 0>(few, one) tall = Unsqueeze(c, two) v = MatMul(n, tall)
+    y = ReduceSum<keepdims = 0>(v, zero)""",
     "v = MatMul(w, few) y = ReduceSum(v, one)",
     "k = Constant<value_ints = [3, 1, 1]>() v = Expand(w, k) y = ReduceMean(v, one)",
     "b = Slice(c, minus, end, zero, minus) y = Gather(b, zero)"])
@@ -36,7 +42,8 @@ def test_others_change_nothing(nodes):
 
 @pytest.mark.parametrize("nodes", [
     "y = ArgMax<axis = 0>(c)", "y = ArgMin<axis = 0, keepdims = 0>(a)",
-    "y = ArgMax<axis = 1, select_last_index = 1>(t)"])
+    "y = ArgMax<axis = 1, select_last_index = 1>(t)", "y = ReduceMax<keepdims = 0>(at, zero)",
+    "y = ReduceMin(at)"])
 def test_places_are_counted_among_the_chosen_rows(nodes):
     masked(model(ROWS + nodes, output="int64[] y"), MASKS[1:])
 

@@ -21,7 +21,7 @@ from run_model_tools.onnx_repair.walk import Walk
 _NEUTRAL = {"ReduceSum": 0, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceMean": 0,
             "ReduceLogSum": 0, "ReduceProd": 1, "ReduceMax": -np.inf, "ReduceMin": np.inf,
             "ReduceLogSumExp": -np.inf}
-_OF_ALL_NUMBERS = ("ReduceSum", "ReduceProd")
+_OF_ALL_NUMBERS = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 
 
 def along_rows(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> Chosen | Value | None:
@@ -62,6 +62,9 @@ def _reduced(walk: Walk, node: Node, one: Chosen, axes: list[int]) -> Value:
         raise one.why
     keepdims = bool(node.attrs.get("keepdims", 1))
     neutral, count = _NEUTRAL[node.op], count_of(walk, one)
+    if not one.rows.is_float and np.isinf(neutral):
+        limits = np.iinfo(one.rows.dtype)
+        neutral = limits.max if neutral > 0 else limits.min
     whole = _filled(walk, one, neutral)
     if node.op == "ReduceMean":
         # The mean of nothing is 0 in ONNX Runtime.
@@ -72,11 +75,11 @@ def _reduced(walk: Walk, node: Node, one: Chosen, axes: list[int]) -> Value:
                              cast(walk, count, whole.elem_type))
     made = walk.node_in(node.op, 18, [whole, walk.graph.constant(axes, np.int64)],
                         keepdims=int(keepdims))
-    if np.isfinite(neutral):
+    if np.isfinite(_NEUTRAL[node.op]):
         return made
     # TVM begins with the least finite number.
     return walk.graph.op("Where", walk.graph.op("Greater", count, 0), made,
-                         walk.graph.like(neutral, made))
+                         walk.graph.like(neutral if made.is_float else 0, made))
 
 
 def _place_of_extreme(walk: Walk, node: Node, one: Chosen) -> Value:
@@ -93,22 +96,28 @@ def _place_of_extreme(walk: Walk, node: Node, one: Chosen) -> Value:
 
 
 def _product(walk: Walk, node: Node) -> Chosen | Value | None:
-    """Over the rows of both factors, or with them as the result's columns, or its rows behind other
-    axes."""
+    """Over the rows of both factors; with rows that are batches, the result's rows behind other
+    axes, or its columns."""
     a, b = node.inputs
     if isinstance(a, Chosen) and isinstance(b, Chosen):
-        if a.axis != _rank(a) - 1 or b.axis != max(_rank(b) - 2, 0) or not is_same(walk, a, b):
+        if not is_same(walk, a, b):
             return None
-        return walk.node_in("MatMul", 13, [_filled(walk, a, 0), _filled(walk, b, 0)])
+        if a.axis == _rank(a) - 1 and b.axis == max(_rank(b) - 2, 0):
+            return walk.node_in("MatMul", 13, [_filled(walk, a, 0), _filled(walk, b, 0)])
+        if _rank(a) != _rank(b) or a.axis != b.axis or a.axis >= _rank(a) - 2:
+            return None
+        return as_rows(walk, a, walk.node_in("MatMul", 13, [_filled(walk, a, 0),
+                                                            _filled(walk, b, 0)]), a.axis)
     one, other = (a, b) if isinstance(a, Chosen) else (b, a)
-    if not isinstance(one, Chosen) or not isinstance(other, Value) or min(
-            _rank(one), other.rank) < 2:
+    if not isinstance(one, Chosen) or not isinstance(other, Value) or _rank(one) < 2:
         return None
-    if not one.axis or one.axis != _rank(one) - (2 if one is a else 1):
+    behind = _rank(one) - one.axis
+    if behind == (1 if one is a else 2) or other.rank > (2 if behind > 2 else _rank(one)):
         return None
-    whole = in_place(walk, one)
+    whole = _filled(walk, one, 0)
     made = walk.node_in("MatMul", 13, [whole, other] if one is a else [other, whole])
-    return as_rows(walk, one, made, made.rank - (2 if one is a else 1))
+    # A vector before columns takes the axis away that was before them.
+    return as_rows(walk, one, made, made.rank - 1 if behind == 1 else one.axis)
 
 
 def _einstein_sum(walk: Walk, node: Node, given: Sequence[Chosen]) -> Chosen | Value | None:
