@@ -196,6 +196,22 @@ PICTURES = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] 
     m = Mul(less, part)
     u = ReduceMean<keepdims=0>(m, last)
 }"""
+# Windows of three pixels, which pictures are padded to, as Swin has them.
+WINDOWED = """(float[batch,2,height,width] x) => (float[] y) {
+    all = Shape(x)
+    batch, channels, size = Split<axis=0>(all, parts)
+    over = Mod(size, three)
+    short = Sub(three, over)
+    missing = Mod(short, three)
+    widths = Concat<axis=0>(none, missing)
+    padded = Pad(x, widths)
+    whole = Add(size, missing)
+    counts = Div(whole, three)
+    rows, columns = Split<axis=0, num_outputs=2>(counts)
+    form = Concat<axis=0>(batch, channels, rows, three, columns, three)
+    windows = Reshape(padded, form)
+    y = ReduceMean<keepdims=0>(windows, inside)
+}"""
 # What networks for style and for sound begin with.
 REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] v) {
     y = Pad<mode="reflect">(x, widths)
@@ -258,6 +274,8 @@ NETWORKS = {
         "low": np.float32(-0.5), "last": np.array([3]),
         **weights(8, w=(20, 3, 3, 3), wb=(20,), dw=(20, 1, 3, 3), gw=(20, 20, 1, 1),
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
+    "windowed": (WINDOWED, {"parts": np.array([1, 1, 2]), "three": np.array([3]),
+                            "none": np.array([0] * 6), "inside": np.array([3, 5])}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "patches": (PATCHES, {**SCALARS, "channels": np.array([0, 4, -1]), "ones": np.array([1, 1]),
                           **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),
@@ -280,6 +298,7 @@ UNSEEN = {
                 {"batch": 2, "height": 64, "width": 33, "length": 64}],
     "pictures": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 37, "width": 101},
                  {"batch": 3, "height": 18, "width": 32}],
+    "windowed": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 41, "width": 34}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
     "pyramid": [{"batch": 1, "height": 1, "width": 10}, {"batch": 2, "height": 33, "width": 50}],
@@ -293,6 +312,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
           "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
+          "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
           "pyramid": ("height", {"least": 1, "most": 4096, "step": 1}),

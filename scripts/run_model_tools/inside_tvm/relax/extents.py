@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from math import gcd
 
 _SMALL = 8
 """Of numbers that stay below it at all sizes nothing but an extent at hand is believed: they agree
@@ -76,7 +77,7 @@ class Extents:
         near = {key: e for key, e in near.items() if len(set(key)) > 1}
         if max(map(abs, numbers)) >= _SMALL:
             for atoms in (near, self._known):
-                for find in (_multiple, _linear, _product):
+                for find in (_multiple, _linear, _product, _rounded):
                     found = find(numbers, atoms)
                     if found is not None:
                         return self._known.setdefault(numbers, found)
@@ -135,4 +136,18 @@ def _product(numbers, atoms):
                 return made * ratio.numerator
             if ratio.numerator == 1:
                 return made // ratio.denominator
+    return None
+
+
+def _rounded(numbers, atoms):
+    """An atom rounded up or down to a multiple of a number, as pictures are padded to windows."""
+    common = gcd(*numbers)
+    for key, expr in atoms.items():
+        steps = [step for step in range(2, common + 1) if common % step == 0]
+        for up in (1, 0):
+            fits = [step for step in steps if all(
+                (k + up * (step - 1)) // step * step == n for n, k in zip(numbers, key))]
+            # At each size another one might be what is meant where several fit to these.
+            if len(fits) == 1:
+                return (expr + up * (fits[0] - 1)) // fits[0] * fits[0]
     return None
