@@ -90,3 +90,39 @@ def test_other_mixtures_are_refused(change, attrs, said):
     model, inputs = one("MoE", arrays, domain="com.microsoft", k=2, **attrs)
     with pytest.raises(ToolError, match=said):
         repaired(model, inputs)
+
+
+def packed(whole, bits):
+    """Along the last axis, the lowest bits first."""
+    parts = np.concatenate([whole, np.zeros((*whole.shape[:-1], -whole.shape[-1] % (8 // bits)),
+                                            whole.dtype)], -1)
+    parts = parts.reshape(*whole.shape[:-1], -1, 8 // bits)
+    return (parts << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("block", [0, 4])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_experts_of_few_bits(bits, block, shifted):
+    arrays = operands("swiglu")
+    random = np.random.default_rng(bits)
+    node, extra, zeros = [*arrays[:2]], [None] * 3, []
+    for index in (2, 4):
+        shape = arrays[index].shape
+        whole = random.integers(0, 1 << bits, shape)
+        of_blocks = (*shape[:2], shape[2] // block) if block else shape[:2]
+        scale = (random.random(of_blocks) / (1 << bits)).astype(np.float32)
+        zero = random.integers(0, 1 << bits, of_blocks) if shifted else np.full(
+            of_blocks, 1 << (bits - 1))
+        zeros.append(packed(zero, bits) if shifted else None)
+        node += [packed(whole, bits), scale, arrays[index + 1]]
+        scale, zero = (np.repeat(v.reshape(*shape[:2], -1), block or shape[2], -1)
+                       for v in (scale, zero))
+        arrays[index] = (whole - zero) * scale
+    given = [*node, *extra, *zeros]
+    attrs = {"block_size": block} if block else {}
+    model, inputs = one("QMoE", given, domain="com.microsoft", k=2, expert_weight_bits=bits,
+                        constants=[n for n in range(2, 13) if given[n] is not None],
+                        activation_type="swiglu", swiglu_fusion=1, **attrs)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, mixed(arrays, swiglu, 2, 1), rtol=1e-4, atol=1e-4)

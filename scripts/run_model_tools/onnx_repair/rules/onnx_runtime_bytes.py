@@ -256,11 +256,11 @@ def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
     zeros = node.constant(3, "its zero points")
     assert packed is not None and scales is not None
     blocks = -(-depth // block)
-    whole = _unpacked(packed.reshape(columns, blocks, -1), bits).astype(np.float32)
+    whole = unpacked(packed.reshape(columns, blocks, -1), bits).astype(np.float32)
     if zeros is None:
         zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
     elif zeros.dtype == np.uint8:
-        zero = _unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
+        zero = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
     else:
         zero = zeros.reshape(columns, blocks).astype(np.float32)
     weight = (whole - zero[..., None]) * scales.reshape(columns, blocks, 1).astype(np.float32)
@@ -313,10 +313,10 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     if node.tensor(0).elem_type == TensorProto.UINT8:  # Else it is of four bits by its type.
         if bits not in (4, 8):
             raise Refused(f"its table has {bits} bits", "quantise it to 4 or 8 bits.")
-        table = graph.constant(_unpacked(packed, bits))
+        table = graph.constant(unpacked(packed, bits))
         zero: Value | None = graph.constant(
             np.full(scales.shape, 1 << (bits - 1), np.uint8) if zeros is None
-            else _unpacked(zeros, bits)[..., :scales.shape[-1]])
+            else unpacked(zeros, bits)[..., :scales.shape[-1]])
     else:
         table = as_held(walk, node.tensor(0))
         zero = None if zeros is None else as_held(walk, node.tensor(3))
@@ -336,7 +336,7 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     return dequantize(walk, rows, scales, zero, along, block)
 
 
-def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
+def unpacked(data: np.ndarray, bits: int) -> np.ndarray:
     """Of bytes, along the last axis, the lowest bits first."""
     parts = [data >> low & (1 << bits) - 1 for low in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(*data.shape[:-1], -1)

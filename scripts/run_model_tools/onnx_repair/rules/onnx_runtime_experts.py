@@ -1,4 +1,4 @@
-"""Mixtures of experts as ONNX Runtime has them (com.microsoft.MoE)."""
+"""Mixtures of experts as ONNX Runtime has them (com.microsoft.MoE, QMoE)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,74 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime_bytes import unpacked
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
+_DOMAIN = "com.microsoft"
+_OF_SWIGLU = ("activation_alpha", "activation_beta", "swiglu_fusion", "swiglu_limit")
 
-@rule("MoE", domain="com.microsoft", ignored=(
-    "activation_alpha", "activation_beta", "swiglu_fusion", "swiglu_limit"))
+
+@rule("MoE", domain=_DOMAIN, ignored=_OF_SWIGLU)
 def mixture_of_experts(walk: Walk, node: Node) -> Value:
+    attrs = node.attrs
+    if attrs.get("use_sparse_mixer", 0) or node.get(6) is not None or node.get(7) is not None:
+        raise Refused("its experts are chosen by a sparse mixer, or have a third layer")
+    first, second = node.tensor(2), node.tensor(4)
+    if first.shape[1] == first.shape[2]:
+        raise Refused("its experts' weights are square, and releases of ONNX Runtime differ in "
+                      "which axis comes first")
+    return _mixed(walk, node, (first, second), (node.get(3), node.get(5)),
+                  attrs.get("normalize_routing_weights", 0))
+
+
+@rule("QMoE", domain=_DOMAIN, ignored=(
+    *_OF_SWIGLU, "accuracy_level", "normalize_routing_weights"))
+def mixture_of_experts_of_few_bits(walk: Walk, node: Node) -> Value:
+    """Weights of 2, 4 or 8 bits, as float32.  The shares of the chosen experts are 1 together
+    whatever normalize_routing_weights says, as in ONNX Runtime's releases for CPUs."""
+    attrs = node.attrs
+    if attrs.get("use_sparse_mixer", 0) or any(node.get(index) is not None for index in (
+            8, 9, 10, *range(13, len(node.inputs)))):
+        raise Refused("its experts are chosen by a sparse mixer or other weights, or have a third "
+                      "layer or scales of float8")
+    if attrs.get("quant_type", "int") != "int" or attrs.get("weights_prepacked", -1) > 0:
+        raise Refused("its weights are no whole numbers, or lie as a GPU wants them")
+    layers = [_of_few_bits(walk, node, name, *places)
+              for name, places in (("fc1", (2, 3, 11)), ("fc2", (5, 6, 12)))]
+    return _mixed(walk, node, (layers[0], layers[1]), (node.get(4), node.get(7)), 1)
+
+
+def _of_few_bits(walk: Walk, node: Node, name: str, weights: int, scales: int,
+                 zeros: int) -> Value:
+    """[experts, outputs, inputs]; a scale for each output, or for each block of its inputs."""
+    bits = node.attrs.get(f"{name}_expert_weight_bits", node.attrs.get("expert_weight_bits", 4))
+    if bits not in (2, 4, 8):
+        raise Refused(f"its weights have {bits} bits", "quantise it to 2, 4 or 8 bits.")
+    packed, scale = node.constant(weights, "its weights"), node.constant(scales, "its scales")
+    zero = node.constant(zeros, "its zero points")
+    assert packed is not None and scale is not None
+    whole = unpacked(packed, bits).astype(np.float32)
+    zero = (np.full(scale.shape, 1 << (bits - 1)) if zero is None
+            else unpacked(zero, bits)[..., :scale.shape[-1]])
+    if scale.ndim < 3:
+        scale, zero = scale[..., None], zero[..., None]
+    block = node.attrs.get("block_size", 0) or whole.shape[-1]
+    if whole.shape[-1] != block * scale.shape[-1] or zero.shape != scale.shape:
+        raise invalid(f"its weights have rows of {whole.shape[-1]}, and scales for "
+                      f"{scale.shape[-1]} blocks of {block}")
+    scale, zero = (np.repeat(v.astype(np.float32), block, -1) for v in (scale, zero))
+    return cast(walk, walk.graph.constant((whole - zero) * scale), node.tensor(0).elem_type)
+
+
+def _mixed(walk: Walk, node: Node, layers: tuple[Value, Value],
+           biases: tuple[Value | None, Value | None], normalised: int) -> Value:
     """All experts are asked, since only the run time knows which ones count, and those that do not
     weigh nothing."""
     graph, attrs = walk.graph, node.attrs
-    x, scores, first, second = node.tensor(0), node.tensor(1), node.tensor(2), node.tensor(4)
-    if attrs.get("use_sparse_mixer", 0) or node.get(6) is not None or node.get(7) is not None:
-        raise Refused("its experts are chosen by a sparse mixer, or have a third layer")
+    x, scores, (first, second) = node.tensor(0), node.tensor(1), layers
     experts, wide, size = first.shape
     inner = second.shape[2]
     fused = 1 + (attrs.get("activation_type", "relu") == "swiglu")
@@ -32,13 +85,10 @@ def mixture_of_experts(walk: Walk, node: Node) -> Value:
             or scores.shape != (x.size // size, experts):
         raise invalid(f"its weights are {list(first.shape)} and {list(second.shape)}, and its "
                       f"scores {list(scores.shape)}, which do not fit to rows of {x.shape[-1]}")
-    if wide == size:
-        raise Refused("its experts' weights are square, and releases of ONNX Runtime differ in "
-                      "which axis comes first")
     rows = reshaped(walk, x, (1, x.size // size, size))
-    made = _activated(walk, node, _layer(walk, rows, first, node.get(3)))
-    made = _layer(walk, made, second, node.get(5))
-    weights = _weights(walk, scores, attrs.get("k", 1), attrs.get("normalize_routing_weights", 0))
+    made = _activated(walk, node, _layer(walk, rows, first, biases[0]))
+    made = _layer(walk, made, second, biases[1])
+    weights = _weights(walk, scores, attrs.get("k", 1), normalised)
     weights = reshaped(walk, transposed(walk, weights, [1, 0]), (experts, rows.shape[1], 1))
     return reshaped(walk, reduce(walk, "ReduceSum", graph.op("Mul", made, weights), [0], False),
                     x.shape)
