@@ -1,4 +1,4 @@
-"""Operators of Relay that TVM has not."""
+"""Operators of Relay that TVM has not, and other code for some that it has."""
 
 
 def declare(name, text, arguments, type_of):
@@ -50,3 +50,25 @@ def called(tvm, name, inputs, **attributes):
     from tvm.relay.op import op as relay_op
 
     return tvm.relay.Call(relay_op.get(name), inputs, tvm.ir.make_node("DictAttrs", **attributes))
+
+
+def replace(tvm, name, schedule, compute, of="float"):
+    """Has an operator of Relay's on such numbers computed by another function, with the schedule
+    that it has, where that function can."""
+    from tvm.relay.op.op import _wrap_default_fstrategy
+
+    known = tvm.relay.op.get(name).get_attr("FTVMCompute")
+
+    def chosen(attrs, inputs, out_type):
+        made = (compute(attrs, inputs, [int(extent) for extent in out_type.shape])
+                if inputs[0].dtype.startswith(of) else None)
+        return known(attrs, inputs, out_type) if made is None else [made]
+
+    tvm.ir.register_op_attr(name, "FTVMCompute", chosen, 11)
+    strategy = tvm.target.get_native_generic_func("%s_strategy" % name)
+    kind = schedule.__name__.partition("_")[2]
+    strategy.set_default(_wrap_default_fstrategy(chosen, schedule.fdefault, "%s.generic" % kind),
+                         allow_override=True)
+    for key, of_key in schedule.dispatch_dict.items():
+        strategy.register(_wrap_default_fstrategy(chosen, of_key, "%s.%s" % (kind, key)), [key],
+                          allow_override=True)
