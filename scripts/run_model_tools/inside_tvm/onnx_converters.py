@@ -7,6 +7,7 @@ code has.
 """
 
 from contextlib import contextmanager
+from functools import cache
 
 _WHOLE = {"float16": 2.0 ** 10, "float32": 2.0 ** 23, "float64": 2.0 ** 52}
 """From which on all numbers of a type are whole."""
@@ -17,7 +18,8 @@ def exchanged(frontend, change):
     """Meanwhile from_onnx of a module of TVM takes the converters, by operators' names, that
     `change` makes of its own."""
     original = frontend._get_convert_map
-    frontend._get_convert_map = lambda *opset: change(original(*opset))
+    # For each node the importer makes all of them anew, in 3 ms.
+    frontend._get_convert_map = cache(lambda *opset: change(original(*opset)))
     try:
         yield
     finally:

@@ -43,6 +43,8 @@ class Graph:
         """Whether what that node makes of constants depends on open extents (open_extents.py)."""
         self.hidden: dict[str, Value] = {}
         """Constants that are inputs for the importer, by the names of these."""
+        self._taken: dict[str, int] = {}
+        """Up to which number names of that beginning are taken."""
         self._imports = [helper.make_opsetid("", OPSET)]
 
     def input(self, name: str, elem_type: int, shape: tuple[int, ...]) -> Value:
@@ -176,10 +178,11 @@ class Graph:
         return made
 
     def _free(self, wanted: str) -> str:
-        name, count = wanted, 0
+        name, count = wanted, self._taken.get(wanted, 0)
         while not name or name in self.values:
             count += 1
             name = f"{wanted}_{count}"
+        self._taken[wanted] = count
         self.values[name] = None  # type: ignore[assignment]
         return name
 
