@@ -79,10 +79,9 @@ def _first_passes(tvm):
     from run_model_tools.inside_tvm import simplification
 
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
-    # In a sequence they look at the optimisation level.
     return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
              else simplification.simplify_expr(tvm, item) if name.startswith("SimplifyExpr")
-             else tvm.transform.Sequential([item]))
+             else item)
             for name, item in ((str(item.info.name), item) for item in passes)]
 
 
@@ -101,6 +100,9 @@ def _parts_in_turn(tvm, sequence):
 
 
 def _run_passes(tvm, relay, mod, target, passes):
+    is_quantized = any(name.startswith("qnn.") for name in relay.analysis.list_op_freqs(mod))
+    # Passes of functions want types, which a sequence infers first, and leave types behind.
+    has_types = False
     with target:
         for name, item in passes:
             if name == "FoldConstant":
@@ -108,8 +110,25 @@ def _run_passes(tvm, relay, mod, target, passes):
             # It makes blocks of branches, and where there are none forgets what was made of what.
             if name == "ToBasicBlockNormalForm" and is_plain(tvm, mod):
                 continue
-            mod = item(mod)
+            if name == "qnn.Legalize" and not is_quantized:
+                continue
+            if not isinstance(item, tvm.transform.Pass):
+                mod, has_types = item(mod), False
+            elif not has_types or not isinstance(item, relay.transform.FunctionPass):
+                # In a sequence they look at the optimisation level.
+                mod = tvm.transform.Sequential([item])(mod)
+                has_types = isinstance(item, relay.transform.FunctionPass)
+            elif _is_wanted(tvm, item.info):
+                mod = item(mod)
     return mod
+
+
+def _is_wanted(tvm, info):
+    """Whether a sequence would run a pass."""
+    context = tvm.transform.PassContext.current()
+    name, listed = str(info.name), [str(name) for name in context.required_pass]
+    return name not in [str(name) for name in context.disabled_pass] and (
+        name in listed or context.opt_level >= info.opt_level)
 
 
 def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
