@@ -33,6 +33,36 @@ _DATA_OF_TENSOR, _VALUE_OF_ARGUMENT = 1, 12
 def shared(tvm, target):
     """Within, functions for the CPU `target` that TVM 0.18 compiles check their arguments so,
     where there is a compiler of the shared one."""
+    from run_model_tools.kernels.c_compiler import target_flags
+
+    name = "target.build.llvm"
+    original, ir = tvm.get_global_func(name), _shared_function(tvm, target)
+
+    def build(mod, its_target):
+        # Constants are folded on this machine, whatever the target.
+        if ir is None or target_flags(dict(its_target.attrs)) != target_flags(dict(target.attrs)):
+            return original(mod, its_target)
+        is_carried = False
+        for variable, function in mod.functions.items():
+            if isinstance(function, tvm.tir.PrimFunc):
+                changed = with_shared_check(tvm, function, variable.name_hint)
+                if changed is not function and not is_carried:
+                    changed = changed.with_body(tvm.tir.AttrStmt(
+                        tvm.runtime.convert("run_model"), "pragma_import_llvm",
+                        tvm.tir.StringImm(ir), changed.body))
+                    is_carried = True
+                mod[variable] = changed
+        return original(mod, its_target)
+
+    tvm.register_func(name, build, override=True)
+    try:
+        yield
+    finally:
+        tvm.register_func(name, original, override=True)
+
+
+def _shared_function(tvm, target):
+    """The LLVM IR of the function that looks at arguments, or None."""
     from run_model_tools.kernels.c_compiler import (
         C_FOLDER,
         CompileError,
@@ -40,40 +70,14 @@ def shared(tvm, target):
         target_flags,
     )
 
-    flags = target_flags(dict(target.attrs))
+    if target.kind.name != "llvm" or not str(tvm.__version__).startswith(
+            faster_folding.SUPPORTED_RELEASE):
+        return None
     try:
-        if target.kind.name != "llvm" or not str(tvm.__version__).startswith(
-                faster_folding.SUPPORTED_RELEASE):
-            raise CompileError("not one of its functions")
-        ir = compile_to_ir((C_FOLDER / "argument-check.c.in").read_text(),
-                           ["-fvisibility=hidden", *flags], [CHECK])
+        return compile_to_ir((C_FOLDER / "argument-check.c.in").read_text(),
+                             ["-fvisibility=hidden", *target_flags(dict(target.attrs))], [CHECK])
     except CompileError:
-        yield
-        return
-    name = "target.build.llvm"
-    original = tvm.get_global_func(name)
-
-    def build(mod, target):
-        # Constants are folded on this machine, whatever the target.
-        carried = False
-        if target_flags(dict(target.attrs)) != flags:
-            return original(mod, target)
-        for variable, function in mod.functions.items():
-            if isinstance(function, tvm.tir.PrimFunc):
-                changed = with_shared_check(tvm, function, variable.name_hint)
-                if changed is not function and not carried:
-                    changed = changed.with_body(tvm.tir.AttrStmt(
-                        tvm.runtime.convert("run_model"), "pragma_import_llvm",
-                        tvm.tir.StringImm(ir), changed.body))
-                    carried = True
-                mod[variable] = changed
-        return original(mod, target)
-
-    tvm.register_func(name, build, override=True)
-    try:
-        yield
-    finally:
-        tvm.register_func(name, original, override=True)
+        return None
 
 
 def with_shared_check(tvm, function, name):
