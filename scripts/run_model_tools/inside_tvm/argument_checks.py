@@ -165,7 +165,7 @@ def _checked(tvm, function, name, tensors, body):
     message = tir.StringImm("%s takes %s, and was called with something else" % (
         name, ", ".join("%s %s" % (type_, shape) for type_, _, shape in tensors)))
     # TVM prints an assertion's condition before its message: the name of a constant is the least.
-    fits = tir.Var("fits", "bool")
+    fits = tir.Var("arguments_fit", "bool")
     failure = tir.LetStmt(fits, tir.const(False, "bool"),
                           tir.AssertStmt(fits, message, tir.Evaluate(0)))
     body = tir.SeqStmt([tir.IfThenElse(differ != 0, failure, None), body])
