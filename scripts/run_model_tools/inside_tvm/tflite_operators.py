@@ -60,12 +60,6 @@ def converters(relay):
             relay.add(*(relay.multiply(part, part) for part in _parts(converter, op))))}
 
 
-def activated(converter, op, expr, options):
-    """An operator's result behind the activation that its options name."""
-    return converter.convert_fused_activation_function(
-        expr, options_of(op, options).FusedActivationFunction())
-
-
 def _inputs(converter, op):
     """Expressions; what is left out at the end is not among them."""
     return [converter.value(index) for index in op.InputsAsNumpy() if index >= 0]

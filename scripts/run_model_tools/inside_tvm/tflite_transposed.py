@@ -48,8 +48,7 @@ def _picture(relay, converter, data, weight, wanted, bias, is_same, strides):
         converter.value(data), relay.transpose(converter.value(weight), (3, 0, 1, 2)),
         strides=strides, padding=before + after, channels=channels, kernel_size=kernel,
         data_layout="NHWC", kernel_layout="IOHW", out_dtype="float32")
-    if any(missing):
-        made = relay.nn.pad(made, [(0, 0), *((0, n) for n in missing), (0, 0)])
+    made = _with_zeros(relay, made, missing)
     return made if bias is None else relay.nn.bias_add(made, bias, axis=3)
 
 
@@ -70,12 +69,16 @@ def _of_volumes(relay, converter, op):
         relay.transpose(converter.value(op.Inputs(2)), (0, 4, 1, 2, 3)),
         relay.transpose(converter.value(op.Inputs(1)), (4, 3, 0, 1, 2)), strides=strides,
         padding=before + after, kernel_size=kernel[:3], channels=kernel[3])
-    made = relay.transpose(made, (0, 2, 3, 4, 1))
-    if any(missing):
-        made = relay.nn.pad(made, [(0, 0), *((0, n) for n in missing), (0, 0)])
+    made = _with_zeros(relay, relay.transpose(made, (0, 2, 3, 4, 1)), missing)
     if op.InputsLength() > 3 and op.Inputs(3) >= 0:
         made = relay.add(made, converter.value(op.Inputs(3)))
     return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
+
+
+def _with_zeros(relay, made, missing):
+    """The channels are last."""
+    return relay.nn.pad(made, [(0, 0), *((0, n) for n in missing), (0, 0)]) if any(
+        missing) else made
 
 
 def _edges(size, kernel, strides, dilation, wanted, is_same):

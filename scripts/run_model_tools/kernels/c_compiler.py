@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,24 +61,18 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str] | None) -> s
     Any other function would become external in TVM's hands and could be taken for one of another
     layer.  Raises CompileError.
     """
-    command = [find_clang(), *_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm", "-o", "-", "-"]
-    key = code_cache.key_of(command[0], command[1:], source, C_FOLDER)
-    kept = code_cache.find(key)
-    if kept is not None:
-        return kept.decode()
-    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CompileError(
-            f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
-    bodies = re.findall(r"^define [^@]*@([\w.$]+)\(", done.stdout, re.MULTILINE)
-    if entries is not None and sorted(bodies) != sorted(entries):
-        raise CompileError(
-            f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
-            f"{', '.join(sorted(entries))} were expected: the others must be inlined")
-    # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
-    ir = re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)
-    code_cache.keep(key, ir.encode())
-    return ir
+    def for_tvm(code: bytes) -> bytes:
+        bodies = re.findall(rb"^define [^@]*@([\w.$]+)\(", code, re.MULTILINE)
+        found = sorted(body.decode() for body in bodies)
+        if entries is not None and found != sorted(entries):
+            raise CompileError(
+                f"a kernel's code has the functions {', '.join(found)}, and "
+                f"{', '.join(sorted(entries))} were expected: the others must be inlined")
+        # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
+        return re.sub(rb' "(target-cpu|target-features|tune-cpu)"="[^"]*"', b"", code)
+
+    arguments = [*_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm"]
+    return _compiled(arguments, source, for_tvm).decode()
 
 
 def layers_to_objects(layers: Iterable[Layer], of_cpu: list[str], of_isa: Iterable[str],
@@ -104,21 +98,25 @@ def c_to_object(source: str, flags: list[str], path: Path, of_isa: tuple[str, ..
     visible = ["-fvisibility=hidden"] if hidden else []
     if "-target-feature" in of_isa:
         ir = compile_to_ir(source, [*visible, *flags, *of_isa], None)
-        _to_object(ir, ["-x", "ir", "-O3", *flags], path)
+        code = _compiled(["-x", "ir", "-O3", *flags, "-fPIC", "-c"], ir)
     else:
-        _to_object(source, [*_FLAGS, *visible, *flags, *of_isa, f"-I{C_FOLDER}"], path)
+        code = _compiled([*_FLAGS, *visible, *flags, *of_isa, f"-I{C_FOLDER}", "-c"], source)
+    path.write_bytes(code)
 
 
-def _to_object(text: str, flags: list[str], path: Path) -> None:
-    command = [find_clang(), *flags, "-fPIC", "-c", "-"]
-    key = code_cache.key_of(command[0], command[1:], text, C_FOLDER)
+def _compiled(arguments: list[str], source: str,
+              finish: Callable[[bytes], bytes] = bytes) -> bytes:
+    """What `finish` makes of what Clang makes of a source, which is kept."""
+    clang = find_clang()
+    key = code_cache.key_of(clang, arguments, source, C_FOLDER)
     kept = code_cache.find(key)
     if kept is not None:
-        path.write_bytes(kept)
-        return
-    done = subprocess.run([*command, "-o", str(path)], input=text, capture_output=True, text=True,
-                          check=False)
+        return kept
+    done = subprocess.run([clang, *arguments, "-o", "-", "-"], input=source.encode(),
+                          capture_output=True, check=False)
     if done.returncode:
-        raise CompileError(
-            f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
-    code_cache.keep(key, path.read_bytes())
+        said = done.stderr.decode(errors="replace").strip()[-3000:]
+        raise CompileError(f"{clang} could not compile a kernel:\n{said}")
+    code = finish(done.stdout)
+    code_cache.keep(key, code)
+    return code

@@ -284,8 +284,9 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     """The node, of all rows, and of its results those that are chosen."""
     one = given[0]
     inputs: list[Thing | None] = [i.rows if isinstance(i, Chosen) else i for i in node.inputs]
-    if node.op in ("RoiAlign", "GatherND"):  # Nobody knows what the other places are.
-        inputs[1:] = [filled_rows(walk, i, 0) for i in node.inputs[1:] if isinstance(i, Chosen)]
+    if node.op in ("RoiAlign", "Gather", "GatherND"):  # Nobody knows what the other places are.
+        inputs[1:] = [filled_rows(walk, i, 0) if isinstance(i, Chosen) else i
+                      for i in node.inputs[1:]]
     divisor = node.inputs[1] if node.op in ("Div", "Mod") else None
     if isinstance(divisor, Chosen) and not divisor.rows.is_float:
         inputs[1] = filled_rows(walk, divisor, 1)  # A division by 0 ends the program.
@@ -317,7 +318,7 @@ def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
     if every is not None and deep <= x.rank and np.array_equal(
             every.reshape(-1, deep), _places(x.shape[:deep])):
         return places.but(rows=reshaped(walk, x, (len(every), *x.shape[deep:])))
-    node.inputs[-1] = places = places.but(rows=filled_rows(walk, places, 0))
+    node.inputs[-1] = places
     made = _of_all(walk, node, [places])[0]
     assert isinstance(made, Chosen)
     return made
