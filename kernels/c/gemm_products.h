@@ -17,6 +17,22 @@
 #define STEPS DEPTH
 #endif
 
+/* What products are made with, VECTOR_WEIGHTS for a vector of columns: words, or weights of few bits
+ * that are made words a chunk at a time. */
+#ifdef WEIGHT_BITS
+#include "compact.h"
+#endif
+#if defined(UNPACKS_CHUNKS)
+typedef unsigned char weight;
+#define VECTOR_WEIGHTS COMPACT_BYTES
+#elif defined(WEIGHT_BITS)
+typedef float weight;
+#define VECTOR_WEIGHTS (LANES * COMPACT_ROWS)
+#else
+typedef float weight;
+#define VECTOR_WEIGHTS (LANES * STEPS)
+#endif
+
 /* Numbers of activations in a word where both matrices are some. */
 #ifdef BFLOAT16
 #define IN_WORD 2
@@ -39,11 +55,11 @@ KERNEL void end_tiles(int tiles) { (void)tiles; }
 #endif
 
 typedef struct {
-  const float* left;    /* rows LEFT_STRIDE apart */
-  const float* weights; /* [word][vector][lane] */
-  const float* next;    /* the weights that follow, of as many vectors; there may be none */
-  int share;            /* which row tile of the task it is, which fetches its part of them */
-  float zero;           /* what bytes of rows are less than the numbers were */
+  const float* left;     /* rows LEFT_STRIDE apart */
+  const weight* weights; /* [word][vector][lane] */
+  const weight* next;    /* the weights that follow, of as many vectors; there may be none */
+  int share;             /* which row tile of the task it is, which fetches its part of them */
+  float zero;            /* what bytes of rows are less than the numbers were */
   const int* column_sums;
   int tiles; /* whether AMX has been set up */
 } operands;
@@ -107,8 +123,19 @@ KERNEL vec summed(vec sums) { return sums; }
 /* sums += left * weights. `next`, of which row tile `share` of the task fetches its part, are the
  * weights that follow, of as many vectors; there may be none. */
 KERNEL void gemm_multiply(tile_sums sums, int rows, int vectors, const float* left,
-                          const float* weights, const float* next, int share) {
-#ifdef AHEAD
+                          const weight* weights, const weight* next, int share) {
+#if defined(UNPACKS_CHUNKS)
+  (void)next, (void)share;
+  enum { CHUNKS = DEPTH / CHUNK * CHUNK };
+  NO_UNROLL for (int k = 0; MANY_TIMES(k < CHUNKS); k += CHUNK) {
+    multiply_packed(sums, rows, vectors, left, LEFT_STRIDE, weights, k);
+  }
+  if (CHUNKS < DEPTH) {
+    float last[CHUNK * MOST_TILE_VECTORS * LANES] __attribute__((aligned(4 * LANES)));
+    unpack(weights, vectors, CHUNKS, last);
+    multiply_some(sums, rows, vectors, left + CHUNKS, last, DEPTH - CHUNKS);
+  }
+#elif defined(AHEAD)
   enum { STEP = 32, LINE = 64 }; /* words between fetches: a few cache lines for each */
   const int all = next ? (long)STEPS * vectors * LANES * 4 / LINE : 0;
   const int lines = (STEP * vectors * LANES * 4 / LINE + AHEAD - 1) / AHEAD;

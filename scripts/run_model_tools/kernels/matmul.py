@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from run_model_tools.kernels import tables, tiled_matmul
+from run_model_tools.kernels.compact_weights import CHUNK, CompactWeights, compact
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
@@ -62,6 +63,16 @@ class Product:
     left_low: int | None = None
     """With bytes: what no number of the left matrix is below, and 255 more what none is above;
     None where only the numbers show it."""
+    _compact: dict[str, CompactWeights | None] = field(default_factory=dict)
+    """By instruction set, what compact_weights() found."""
+
+    def compact_weights(self, isa: Isa) -> CompactWeights | None:
+        """The weights in fewer bits, where float32 numbers are multiplied."""
+        if self.is_whole or isa.bfloat16 or isinstance(self.right, View):
+            return None
+        if isa.name not in self._compact:
+            self._compact[isa.name] = compact(self.right, isa)
+        return self._compact[isa.name]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -127,6 +138,9 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     in_word = 4 // _BYTES[number]
     sizes = tiled_matmul.Sizes(rows, depth, columns, _BYTES[number])
     words = sizes.words if amx else -(-depth // in_word)
+    weights = None if amx else product.compact_weights(isa)
+    if weights is not None:
+        words = -(-depth // CHUNK) * CHUNK  # that are made float32
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
     units = batch * parts[0] * parts[1]
@@ -153,6 +167,16 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     if isinstance(product.right, View):
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
+    elif weights is not None:
+        defines.update(weights.defines(), WEIGHTS=f"((const unsigned char *)constants["
+                                                  f"{len(constants)}])")
+        constants.append(weights.packed(vector_tiles.spread(), lanes))
+        if row_tiles.tiles > parts[0]:
+            # All rows of tiles read what is made float32 once.
+            defines["LEFT_SCRATCH"] = scratch
+            scratch += group * tile_bytes // 4
+        else:
+            defines["UNPACKS_CHUNKS"] = 1
     else:
         packed = _packed_weights(product, vector_tiles, lanes, number, words)
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
@@ -173,18 +197,20 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
         constants.append(np.pad(sums, (0, -columns % lanes)))
         if product.left_low is not None:
             defines["LEFT_LOW"] = float(product.left_low)
-    if product.scale != 1 and (is_whole or "WEIGHTS" not in defines):
+    if product.scale != 1 and (is_whole or weights or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes, constants))
     by = {"float32": "", "bfloat16": "bf16", "int16": "pairs",
           "int8": "" if amx else isa.dot or ""}[number] + ("amx" if amx else "")
+    note = {"kernel": "matmul", "tile": list(tile), "parts": list(parts),
+            "multiply_adds": product.multiply_adds}
+    if weights is not None:
+        by, note["weights"] = weights.variant, weights.kind
     return Layer("matmul_bf16" if number == "bfloat16" else "matmul", "f32-gemm.c.in", defines,
                  (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + by,
-                 note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
-                       "multiply_adds": product.multiply_adds})
+                 variant=isa.variant(*tile) + by, note=note)
 
 
 _BYTES = {"float32": 4, "bfloat16": 2, "int16": 2, "int8": 1}
@@ -244,10 +270,11 @@ def _parts(product: Product, isa: Isa, tile: tuple[int, int]) -> list[tuple[int,
     count = vectors(columns, isa)
     units: dict[int, Units] = {}
     columns_: dict[int, list[int]] = {}
-    # An activation on the right side is packed once for each part of the rows.
+    # An activation on the right side is packed once for each part of the rows, and weights of few
+    # bits are made float32 once for each.
     most_rows = 16 if batch == 1 else max(1, 4 // batch)
     most_columns = 16 if isinstance(product.right, np.ndarray) else 1
-    if most_columns == 1 and batch == 1:
+    if most_columns == 1 and batch == 1 or product.compact_weights(isa) is not None:
         most_rows = 4
     for parts in (1, 2, 4, 8, 16):
         if parts <= min(rows, most_rows):

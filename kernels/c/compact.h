@@ -1,0 +1,160 @@
+/* Weights of 4, 8 or 16 bits, as float32 again (compact_weights.py).
+ *
+ * Of a tile of vectors of columns they lie block after block of WEIGHT_BLOCK rows: steps
+ * [vector][lane] in float32, zeros [vector][lane] in bytes, and numbers [row][vector][lane], of 4
+ * bits eight rows in the words of one, the first in the lowest bits.  A weight is
+ * (number - zero) * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with
+ * WEIGHT_HALF, float16.
+ *
+ * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF; CHUNK, rows that are made float32 at a time, of
+ * which a block has several.
+ */
+#ifndef RUN_MODEL_KERNELS_COMPACT_H_
+#define RUN_MODEL_KERNELS_COMPACT_H_
+
+#include "bfloat16.h"
+#include "tile.h"
+
+#if WEIGHT_BITS == 16
+#define STEP_AND_ZERO_BYTES 0
+#else
+#define STEP_AND_ZERO_BYTES 5
+#endif
+
+/* Of a vector of columns. */
+enum {
+  BLOCK_BYTES = LANES * (STEP_AND_ZERO_BYTES + WEIGHT_BLOCK * WEIGHT_BITS / 8),
+  COMPACT_BYTES = (DEPTH + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK * BLOCK_BYTES,
+  COMPACT_ROWS = (DEPTH + CHUNK - 1) / CHUNK * CHUNK /* that unpacked() makes of DEPTH */
+};
+
+/* Weights that are loaded together, as `raw_weights`: of TOGETHER rows, RAW_BYTES of each vector. */
+#if WEIGHT_BITS == 4
+#define TOGETHER 8
+#define RAW_BYTES (4 * LANES)
+typedef ivec raw_weights;
+KERNEL raw_weights load_raw(const unsigned char* from) { return load_words(from); }
+
+/* The number that bits 4 * row ... 4 * row + 3 are. */
+KERNEL vec number_of(raw_weights words, int row) {
+#if defined(__clang__) && defined(__AVX512F__) && LANES == 16
+  /* Of a place in a table the instruction reads the lowest four bits. */
+  const vec table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return (vec)__builtin_ia32_permvarsf512(table, words >> 4 * row);
+#else
+  return floats(words >> 4 * row & 15);
+#endif
+}
+#else
+#define TOGETHER 1
+#define RAW_BYTES (LANES * WEIGHT_BITS / 8)
+typedef vec raw_weights;
+KERNEL vec number_of(raw_weights number, int row) {
+  (void)row;
+  return number;
+}
+#endif
+
+KERNEL vec floats_of_bytes(const unsigned char* from) {
+  typedef unsigned char bytes __attribute__((vector_size(LANES)));
+  typedef unsigned char in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
+  return floats(__builtin_convertvector((bytes) * (const in_memory*)from, ivec));
+}
+
+#if WEIGHT_BITS == 8
+KERNEL raw_weights load_raw(const unsigned char* from) { return floats_of_bytes(from); }
+#elif WEIGHT_BITS == 16
+KERNEL raw_weights load_raw(const unsigned char* from) {
+#if !defined(WEIGHT_HALF)
+  return load_bfloat16(from);
+#elif defined(__clang__)
+  typedef _Float16 half_numbers __attribute__((vector_size(2 * LANES)));
+  typedef _Float16 in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+  return __builtin_convertvector((half_numbers) * (const in_memory*)from, vec);
+#else
+  vec value;
+  for (int i = 0; i < LANES; i++) value[i] = ((const _Float16*)from)[i];
+  return value;
+#endif
+}
+#endif
+
+/* Where CHUNK rows from `first` on, a multiple of CHUNK, of a tile of vectors are. */
+typedef struct {
+  const unsigned char* numbers;
+  vec steps[MOST_TILE_VECTORS], zeros[MOST_TILE_VECTORS];
+} weight_rows;
+
+KERNEL weight_rows weight_rows_at(const unsigned char* weights, int vectors, int first) {
+  const unsigned char* block = weights + (long)(first / WEIGHT_BLOCK) * BLOCK_BYTES * vectors;
+  weight_rows rows;
+  rows.numbers = block + LANES * vectors *
+      (STEP_AND_ZERO_BYTES + (long)(first % WEIGHT_BLOCK) * WEIGHT_BITS / 8);
+  UNROLL for (int v = 0; v < vectors; v++) {
+#if WEIGHT_BITS == 16
+    rows.steps[v] = splat(1), rows.zeros[v] = (vec){0};
+#else
+    rows.steps[v] = load((const float*)block + v * LANES);
+    rows.zeros[v] = floats_of_bytes(block + LANES * (4 * vectors + v));
+#endif
+  }
+  return rows;
+}
+
+/* Gives the next TOGETHER rows' weights and goes on; what comes soon is brought nearer (beyond the
+ * weights' end this does nothing). */
+KERNEL void load_together(raw_weights* raw, weight_rows* rows, int vectors) {
+  enum { AHEAD_BYTES = 2048, LINE = 64 };
+  UNROLL for (int at = 0; at < vectors * RAW_BYTES; at += LINE) {
+    __builtin_prefetch(rows->numbers + AHEAD_BYTES + at);
+  }
+  UNROLL for (int v = 0; v < vectors; v++) raw[v] = load_raw(rows->numbers + v * RAW_BYTES);
+  rows->numbers += vectors * RAW_BYTES;
+}
+
+KERNEL vec without_zero(vec number, vec zero) { return WEIGHT_BITS == 16 ? number : number - zero; }
+
+KERNEL vec in_steps(vec value, vec step) { return WEIGHT_BITS == 16 ? value : value * step; }
+
+/* CHUNK rows as float32, [row][vector][lane]. */
+KERNEL void unpack(const unsigned char* weights, int vectors, int first, float* to) {
+  weight_rows rows = weight_rows_at(weights, vectors, first);
+  NO_UNROLL for (int k = 0; k < CHUNK; k += TOGETHER) {
+    raw_weights raw[MOST_TILE_VECTORS];
+    load_together(raw, &rows, vectors);
+    UNROLL for (int row = 0; row < TOGETHER; row++) {
+      UNROLL for (int v = 0; v < vectors; v++, to += LANES) {
+        store(to, in_steps(without_zero(number_of(raw[v], row), rows.zeros[v]), rows.steps[v]));
+      }
+    }
+  }
+}
+
+/* sums += left * CHUNK rows: where few rows of the left matrix read the weights, steps are left to
+ * the sums. */
+KERNEL void multiply_packed(tile_sums sums, int pixels, int vectors, const float* left,
+                            long pixel_stride, const unsigned char* weights, int first) {
+  weight_rows rows = weight_rows_at(weights, vectors, first);
+  tile_sums part;
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) part[p][v] = (vec){0};
+  }
+  NO_UNROLL for (int k = first; MANY_TIMES(k < first + CHUNK); k += TOGETHER) {
+    raw_weights raw[MOST_TILE_VECTORS];
+    load_together(raw, &rows, vectors);
+    UNROLL for (int row = 0; row < TOGETHER; row++) {
+      vec w[MOST_TILE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) w[v] =
+          without_zero(number_of(raw[v], row), rows.zeros[v]);
+      UNROLL for (int p = 0; p < pixels; p++) {
+        const vec a = splat(left[p * pixel_stride + k + row]);
+        UNROLL for (int v = 0; v < vectors; v++) part[p][v] += a * w[v];
+      }
+    }
+  }
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) sums[p][v] += in_steps(part[p][v], rows.steps[v]);
+  }
+}
+
+#endif /* RUN_MODEL_KERNELS_COMPACT_H_ */
