@@ -13,7 +13,7 @@ _OPSET = 17
 _WIDE, _HEADS, _LAYERS, _WORDS, _KNOWN = 256, 4, 4, 512, 8000
 
 
-class _Builder:
+class Builder:
     """Nodes and weights of a graph; each method gives the name of what it makes."""
 
     def __init__(self) -> None:
@@ -55,14 +55,14 @@ class _Builder:
             self.nodes, path.stem, [helper.make_tensor_value_info(name, kind, extents)
                                     for name, (kind, extents) in inputs.items()],
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)], self.weights)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)],
-                                    ir_version=8), str(path))
+        onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[
+            helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]), str(path))
         return path
 
 
 def write_encoder(path: Path) -> Path:
     """(ids, mask), both int64 [batch, length], length up to 512 -> float32 [batch, length, 256]."""
-    b = _Builder()
+    b = Builder()
     shape = b.node("Shape", "ids")
     length = b.node("Gather", shape, b.constant(1))
     places = b.node("Slice", b.constant(np.arange(_WORDS)[None]), b.constant([0]),
@@ -96,7 +96,7 @@ def write_encoder(path: Path) -> Path:
 
 def write_detector(path: Path) -> Path:
     """float32 [batch, 3, height, width], sides of whole 32s -> [batch, 84, anchors]."""
-    b = _Builder()
+    b = Builder()
 
     def block(x: str, channels: int) -> str:
         a = b.convolution(x, channels, channels, 1)

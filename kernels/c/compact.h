@@ -28,7 +28,8 @@ enum {
   COMPACT_ROWS = (DEPTH + CHUNK - 1) / CHUNK * CHUNK /* that unpacked() makes of DEPTH */
 };
 
-/* Weights that are loaded together, as `raw_weights`: of TOGETHER rows, RAW_BYTES of each vector. */
+/* Weights that are loaded together, as `raw_weights`: of TOGETHER rows, RAW_BYTES of each vector.
+ */
 #if WEIGHT_BITS == 4
 #define TOGETHER 8
 #define RAW_BYTES (4 * LANES)
@@ -89,7 +90,7 @@ KERNEL weight_rows weight_rows_at(const unsigned char* weights, int vectors, int
   const unsigned char* block = weights + (long)(first / WEIGHT_BLOCK) * BLOCK_BYTES * vectors;
   weight_rows rows;
   rows.numbers = block + LANES * vectors *
-      (STEP_AND_ZERO_BYTES + (long)(first % WEIGHT_BLOCK) * WEIGHT_BITS / 8);
+                             (STEP_AND_ZERO_BYTES + (long)(first % WEIGHT_BLOCK) * WEIGHT_BITS / 8);
   UNROLL for (int v = 0; v < vectors; v++) {
 #if WEIGHT_BITS == 16
     rows.steps[v] = splat(1), rows.zeros[v] = (vec){0};

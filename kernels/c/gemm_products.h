@@ -17,8 +17,8 @@
 #define STEPS DEPTH
 #endif
 
-/* What products are made with, VECTOR_WEIGHTS for a vector of columns: words, or weights of few bits
- * that are made words a chunk at a time. */
+/* What products are made with, VECTOR_WEIGHTS for a vector of columns: words, or weights of few
+ * bits that are made words a chunk at a time. */
 #ifdef WEIGHT_BITS
 #include "compact.h"
 #endif

@@ -25,7 +25,7 @@ def small_weights(monkeypatch):
 
 def grid(rng: np.random.Generator, shape: tuple[int, int], bits: int, block: int,
          is_signed: bool) -> np.ndarray:
-    """Weights as a quantiser with steps (and zero points, unless signed) for each block has them."""
+    """Weights as a quantiser with steps (and zero points, unless signed) of each block has them."""
     depth, columns = shape
     blocks = -(-depth // block)
     most = 1 << bits

@@ -1,5 +1,5 @@
-"""Weights that need fewer bits than float32 has, without loss: what an exporter has quantised to 4 or
-8 bits or rounded to 16 reaches the planner as float32, and is stored in so many bits again
+"""Weights that need fewer bits than float32 has, without loss: what an exporter has quantised to 4
+or 8 bits or rounded to 16 reaches the planner as float32, and is stored in so many bits again
 (c/compact.h)."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BLOCKS = (256, 128, 64, 32, 16)
 _SAMPLED = 64, 4
 """Rows and columns that rule most weights out, before all of them are looked at."""
 _ROUNDING = 5e-7
-"""Of a number in steps: what float32 rounds where it multiplies number and step, the step comes from
-such a product, and another factor may have been multiplied into it."""
+"""Of a number in steps: what float32 rounds where it multiplies number and step, where the step
+comes from such a product, and where another factor was multiplied into it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ class CompactWeights:
 
     def defines(self) -> dict[str, object]:
         """The macros of c/compact.h."""
-        found = {"WEIGHT_BITS": self.bits, "WEIGHT_BLOCK": self.block,
-                 "CHUNK": CHUNK if self.block % CHUNK == 0 else 16}
+        found: dict[str, object] = {"WEIGHT_BITS": self.bits, "WEIGHT_BLOCK": self.block,
+                                    "CHUNK": CHUNK if self.block % CHUNK == 0 else 16}
         return found | ({"WEIGHT_HALF": 1} if self.is_half else {})
 
     def packed(self, tiles: list[range], lanes: int) -> np.ndarray:

@@ -265,8 +265,8 @@ def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
         zero = zeros.reshape(columns, blocks).astype(np.float32)
     weight = (whole - zero[..., None]) * scales.reshape(columns, blocks, 1).astype(np.float32)
     weight = weight.reshape(columns, -1)[:, :depth].T
-    # In float32 whatever the others are, as ONNX Runtime does; rounded to half precision the weights
-    # would need 16 bits.
+    # In float32 whatever the others are, as ONNX Runtime does; rounded to half precision the
+    # weights would need 16 bits.
     x, bias = cast(walk, node.tensor(0), TensorProto.FLOAT), node.get(5)
     made = product(walk, x, walk.graph.constant(np.ascontiguousarray(weight)))
     if bias is not None:
