@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair.bfloat16 import as_float32, note
+from run_model_tools.onnx_repair.repair import repair
 from small_networks import network, run_onnxruntime
 
 BFLOAT16 = TensorProto.BFLOAT16
@@ -89,3 +90,31 @@ def test_a_network_compiles_and_says_so(tmp_path, command):
     metadata = report["metadata"]
     assert metadata["inputs"][0]["dtype"] == metadata["outputs"][0]["dtype"] == "float32"
     assert "so are 'x', 'y'" in metadata["source"]["notes"][0]
+
+
+ROUNDED = """(float[4, 16] x) => (float[4, 16] y) {
+    h = Cast<to = 16>(x) r = Cast<to = 1>(h) d = Sub(x, r) y = Mul(d, w) }"""
+
+
+def test_numbers_that_are_cast_there_and_back_are_rounded():
+    made = network(ROUNDED, {"w": np.array(512, np.float32)}, 18)
+    assert note(made) is None and not as_float32(made)
+    bits = np.array([0, 0x3F808000, 0x3F818000, 0x3F818001, 0x7F7FFFFF, 0x7F800000], np.uint32)
+    x = np.resize(bits.view(np.float32) * np.array([[1], [-1]], np.float32), (4, 16))
+    for got, expected in zip(run_onnxruntime(repair(made, {}), {"x": x}),
+                             run_onnxruntime(made, {"x": x})):
+        np.testing.assert_array_equal(got, expected)
+    # What is computed in bfloat16 is not.
+    made.graph.node[1].op_type = "Relu"
+    del made.graph.node[1].attribute[:]
+    assert note(made) and as_float32(made)
+
+
+@pytest.mark.parametrize("compiler", ["relay", "relax"])
+def test_rounding_is_compiled(tmp_path, command, compiler):
+    """The output is what it takes away, which is compared."""
+    path = tmp_path / "rounded.onnx"
+    onnx.save(network(ROUNDED, {"w": np.array(512, np.float32)}, 18), str(path))
+    result = command("compile_model", path, "--out", tmp_path / "out", "--json", "--compiler",
+                     compiler)
+    assert json.loads(result.stdout)["verification"]["done"]

@@ -1,9 +1,10 @@
-"""Converters of TVM's ONNX importers, exchanged while these work, and those of Round and Expand.
+"""Converters of TVM's ONNX importers, exchanged while these work, and those of Round, Expand and of
+casts to bfloat16.
 
 Relay's importer adds a half to what it rounds, which makes odd numbers even where they are too
 large for a fraction, and takes a remainder of infinity, which is NaN.  The extents of what it
 expands are 64 bits wide beside others of 32, by which Relay says another type of an ArgMax than its
-code has.
+code has.  What is cast to bfloat16 to be rounded stays float32: its bits are rounded.
 """
 
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from functools import cache
 
 _WHOLE = {"float16": 2.0 ** 10, "float32": 2.0 ** 23, "float64": 2.0 ** 52}
 """From which on all numbers of a type are whole."""
+BFLOAT16 = 16
+"""What ONNX calls it."""
+_KEPT, _ALMOST_HALF = -1 << 16, (1 << 15) - 1
+"""Which bits of float32 bfloat16 has, and what rounds the others, with 1 of an odd number."""
 
 
 @contextmanager
@@ -48,6 +53,43 @@ def exact():
                 return made
             return relay.broadcast_to(made.args[0], [int(extent) for extent in made.attrs.shape])
 
-        return {**known, "Round": rounded, "Expand": expanded}
+        def cast(inputs, attributes, parameters):
+            if attributes["to"] != BFLOAT16:
+                return known["Cast"](inputs, attributes, parameters)
+            x = inputs[0]
+            bits = relay.reinterpret(x, "int32")
+            odd = relay.bitwise_and(relay.right_shift(bits, relay.const(16)), relay.const(1))
+            bits = relay.bitwise_and(bits + odd + relay.const(_ALMOST_HALF), relay.const(_KEPT))
+            return relay.where(relay.isnan(x), x, relay.reinterpret(bits, "float32"))
+
+        return {**known, "Round": rounded, "Expand": expanded, "Cast": cast}
 
     return exchanged(importer, change)
+
+
+def to_bfloat16(tvm):
+    """Meanwhile Relax's from_onnx rounds so."""
+    from tvm import te
+    from tvm import tirx as tir
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    def rounded(x):
+        def number(*at):
+            bits = tir.reinterpret("int32", x(*at))
+            odd = (bits >> 16) & 1
+            made = tir.reinterpret("float32", (bits + odd + _ALMOST_HALF) & _KEPT)
+            return tir.Select(tir.isnan(x(*at)), x(*at), made)
+
+        return te.compute(x.shape, number, name="bfloat16")
+
+    def change(known):
+        class Cast(known["Cast"]):
+            @classmethod
+            def _impl_v13(cls, bb, inputs, attr, params):
+                if attr["to"] != BFLOAT16:
+                    return super()._impl_v13(bb, inputs, attr, params)
+                return bb.emit_te(rounded, inputs[0])
+
+        return {**known, "Cast": Cast}
+
+    return exchanged(onnx_frontend, change)

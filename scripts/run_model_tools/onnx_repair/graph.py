@@ -119,6 +119,17 @@ class Graph:
         return [self._keep(Value(name, first.elem_type, shape))
                 for name, shape in zip(names, shapes)]
 
+    def rounded(self, x: Value) -> Value:
+        """Numbers in float32 that are those of bfloat16: by a Cast there and one back, of which the
+        importers' converters make one operator (inside_tvm/onnx_converters.py)."""
+        names = [self._free(self.source or "Cast") for _ in range(2)]
+        for name, source, to in zip(names, (x.name, names[0]),
+                                    (TensorProto.BFLOAT16, TensorProto.FLOAT)):
+            self._add(helper.make_node("Cast", [source], [name], name=name,
+                                       doc_string=self.source, to=to))
+        self._keep(Value(names[0], TensorProto.BFLOAT16, x.shape))
+        return self._keep(Value(names[1], TensorProto.FLOAT, x.shape))
+
     def _add(self, node: onnx.NodeProto) -> None:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(node.output, node))

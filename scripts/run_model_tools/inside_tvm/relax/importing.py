@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.onnx_converters import to_bfloat16
 
 
 def read_onnx(tvm, request):
@@ -21,7 +22,7 @@ def read_onnx(tvm, request):
                   for value in model.graph.input}
         shapes.update({name: list(shape) for name, shape in request["shapes"].items()})
     try:
-        with operators_instead_of_loops(tvm):
+        with operators_instead_of_loops(tvm), to_bfloat16(tvm):
             return from_onnx(model, shape_dict=shapes, sanitize_input_names=False)
     except Exception as error:
         lines = (str(error).strip() or type(error).__name__).splitlines()

@@ -179,6 +179,8 @@ def cast(walk: Walk, x: Value, to: int) -> Value:
         return x
     if to == TensorProto.BOOL:
         return walk.graph.op("Not", walk.graph.op("Equal", x, 0))
+    if to == TensorProto.BFLOAT16:
+        return walk.graph.rounded(walk.graph.op("Cast", x, to=TensorProto.FLOAT))
     if to not in COMPUTED:
         raise Refused(f"it casts to {type_name(to)}, which compiled code has not",
                       "export the network in float32 or whole numbers.", "type")
