@@ -194,14 +194,15 @@ def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
 
 
 def _shape(walk: Walk, node: Node, one: Chosen) -> Value:
-    if node.attrs.get("start", 0) or "end" in node.attrs:
-        raise one.why
     ahead = [1] * one.lead + list(one.rows.shape[1:one.along + 1])
     parts = [walk.graph.constant(ahead, np.int64), reshaped(walk, count_of(walk, one), (1,)),
              walk.graph.constant(one.rows.shape[one.along + 1:], np.int64)]
     extents = concatenated(walk, parts, 0)
     extents.extents_of = one
     walk.counts[extents.name] = one.why
+    start, end = node.attrs.get("start", 0), node.attrs.get("end", extents.size)
+    if (start, end) != (0, extents.size):
+        return walk.graph.op("Slice", extents, np.array([start]), np.array([end]))
     return extents
 
 

@@ -346,8 +346,8 @@ def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
         return None
     count, (start,) = one.rows.shape[0], starts or [0]
     (last,) = _numbers(walk, node.tensor(2))
-    if last.all_of is not None and start == 0 and is_same(walk, one, last.all_of):
-        return one
+    if last.all_of is not None and is_same(walk, one, last.all_of):
+        last = _Number(count, exact=True)
     if not last.exact or last.most is None:
         return None
     end = last.most

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid, not_constant
+from run_model_tools.onnx_repair.refusal import Refused, invalid, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.chosen import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
@@ -276,11 +276,6 @@ def compress(walk: Walk, node: Node) -> Value | Chosen:
     condition = node.constant(1, "the condition")
     assert condition is not None
     return walk.graph.op("Gather", x, np.flatnonzero(condition), axis=axis % x.rank)
-
-
-@rule("Unique")
-def found_at_run_time(walk: Walk, node: Node) -> Value:
-    raise data_dependent("the shape of its result")
 
 
 _MOST_RANKED = 64
