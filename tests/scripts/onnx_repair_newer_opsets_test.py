@@ -81,7 +81,26 @@ def test_an_attribute_that_is_not_there_is_named():
     assert "(SpaceToDepth, opset 13): it has no attribute 'blocksize'" in message
 
 
-def test_shifts_of_numbers_with_a_sign_are_refused():
-    model, inputs = one("BitShift", [np.array([4, -4]), np.array([1, 1])], opset=28,
-                        direction="LEFT")
-    assert "numbers that have a sign" in str(refusal(model, inputs))
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_numbers_with_a_sign_are_shifted(direction):
+    x = np.array([5, -5, -8, 2 ** 31 - 1, -2 ** 31, -1, 7], np.int32)[:, None]
+    by = np.array([0, 1, 3, 30, 31, 32, -1], np.int32)
+    inside = np.clip(by, 0, 31)
+    want = (x << inside if direction == "LEFT" else x >> inside).astype(np.int32)
+    want = np.where(inside == by, want, np.where((x < 0) & (direction == "RIGHT"), -1, 0))
+    np.testing.assert_array_equal(result("BitShift", [x, by], 28, direction=direction), want)
+
+
+def test_bits_are_taken_for_those_of_another_type():
+    x = np.array([-1, 0, 7], np.int32)
+    have = result("BitCast", [x], 26, to=TensorProto.UINT32)
+    np.testing.assert_array_equal(have, x.view(np.uint32))
+    model, inputs = one("BitCast", [x], opset=26, constants=(0,), to=TensorProto.FLOAT)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_array_equal(have.view(np.int32), x)
+    assert "bits of int32 for float32" in str(refusal(*one("BitCast", [x], opset=26, to=1)))
+
+
+def test_types_that_came_later_are_refused_by_name():
+    message = str(refusal(*one("Cast", [noise(2, 3)], opset=25, to=23)))
+    assert "it casts to float4e2m1" in message

@@ -14,9 +14,11 @@ NUMBERS = """half = Constant<value_ints = [2]>() f = CastLike(half, x) h = Div(x
 
 @pytest.mark.parametrize("nodes", [
     "a, b_, c_, d = Unique(r)", "a, b_, c_, d = Unique<sorted = 0>(n)",
-    "a, b_, c_, d = Unique<axis = 0>(narrow)", "a, b_, c_, d = Unique<axis = 0, sorted = 0>(narrow)",
+    "a, b_, c_, d = Unique<axis = 0>(narrow)",
+    "a, b_, c_, d = Unique<axis = 0, sorted = 0>(narrow)",
     "a, b_, c_, d = Unique<axis = -1>(n)",
-    "u, b_, c_, often = Unique(n) a = Mul(u, often) later = Slice(a, one, end) d = Add(later, one)"])
+    """u, b_, c_, often = Unique(n) a = Mul(u, often) later = Slice(a, one, end)
+    d = Add(later, one)"""])
 def test_different_rows_and_their_places(nodes):
     same(model(NUMBERS + nodes, ["a", "b_", "c_", "d"]))
 

@@ -15,6 +15,9 @@ from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, tra
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
+_OPSET_OF_MODIFIERS = 26
+"""Of what stands in a FlexAttention, whose domain has another count."""
+
 
 @rule("Attention", ignored=("softmax_precision",))
 def attention(walk: Walk, node: Node) -> list[Value | None]:
@@ -63,6 +66,33 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
         y = transposed(walk, y, [0, 2, 1, 3])
         y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
     return [y, *presents, products[mode] if wants_products else None][:max(node.outputs, 1)]
+
+
+@rule("FlexAttention", domain="ai.onnx.preview", ignored=("softmax_precision",))
+def flexible_attention(walk: Walk, node: Node) -> Value:
+    """Scores and weights may go through functions of the model's."""
+    graph = walk.graph
+    q, k, v = node.tensor(0), node.tensor(1), node.tensor(2)
+    groups = q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = (repeated(walk, t, groups) for t in (k, v))
+    scale = node.attrs.get("scale") or 1 / math.sqrt(q.shape[-1])
+    scores = graph.op("Mul", graph.op("MatMul", q, transposed(walk, k, [0, 1, 3, 2])), scale)
+    scores = _changed(walk, node, "score_mod", scores)
+    return graph.op("MatMul", _changed(walk, node, "prob_mod", graph.op(
+        "Softmax", scores, axis=-1)), v)
+
+
+def _changed(walk: Walk, node: Node, name: str, x: Value) -> Value:
+    """By the subgraph of this name, which computes in its input's type."""
+    body = node.attrs.get(name)
+    if body is None:
+        return x
+    inside = body.input[0].type.tensor_type.elem_type or x.elem_type
+    (made,) = walk.subgraph(body, node, [cast(walk, x, inside)],
+                            {"": _OPSET_OF_MODIFIERS})
+    assert isinstance(made, Value)
+    return cast(walk, made, x.elem_type)
 
 
 def _seen(walk: Walk, node: Node, extents: tuple[int, ...],

@@ -74,10 +74,39 @@ def equal(walk: Walk, node: Node) -> Value:
 
 @rule("BitShift")
 def bit_shift(walk: Walk, node: Node) -> Value:
-    if node.tensor(0).elem_type in SIGNED:
-        raise Refused("it shifts numbers that have a sign")
-    return walk.graph.op("BitShift", node.tensor(0), node.tensor(1),
-                         direction=node.attrs["direction"])
+    """Numbers with a sign, since opset 28, by powers of 2; as far as all bits go, or back, the sign
+    is what is left."""
+    graph, x, by = walk.graph, node.tensor(0), node.tensor(1)
+    direction = node.attrs["direction"]
+    if x.elem_type not in SIGNED:
+        return graph.op("BitShift", x, by, direction=direction)
+    bits = x.dtype.itemsize * 8
+    beyond = graph.op("Or", graph.op("Less", by, 0), graph.op("GreaterOrEqual", by, bits))
+    unsigned = next(t for t in UNSIGNED if helper.tensor_dtype_to_np_dtype(t).itemsize * 8 == bits)
+    one = graph.constant(1, helper.tensor_dtype_to_np_dtype(unsigned))
+    turns = cast(walk, graph.op("Where", beyond, graph.like(0, by), by), unsigned)
+    power = cast(walk, graph.op("BitShift", one, turns, direction="LEFT"), x.elem_type)
+    if direction == "LEFT":
+        made, rest = graph.op("Mul", x, power), graph.like(0, x)
+    else:
+        # Rounded down, which division is not; the sign bit alone is a negative power.
+        low = graph.op("BitwiseAnd", x, graph.op("Sub", power, 1))
+        made = graph.op("Div", graph.op("Sub", x, low), power)
+        rest = graph.op("Where", graph.op("Less", x, 0), graph.like(-1, x), graph.like(0, x))
+        made = graph.op("Where", graph.op("Less", power, 0), rest, made)
+    return graph.op("Where", beyond, rest, made)
+
+
+@rule("BitCast")
+def bit_cast(walk: Walk, node: Node) -> Value:
+    """Of whole numbers, and of any that are known."""
+    x, to = node.tensor(0), node.attrs["to"]
+    if x.array is not None and to in COMPUTED:
+        return walk.graph.constant(x.array.view(helper.tensor_dtype_to_np_dtype(to)))
+    if to == x.elem_type or {to, x.elem_type} <= {*SIGNED, *UNSIGNED}:
+        return cast(walk, x, to)
+    raise Refused(f"it takes the bits of {x.type_name} for {type_name(to)}",
+                  "export the network without it.")
 
 
 @rule("Mod")

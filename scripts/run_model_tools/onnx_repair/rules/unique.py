@@ -70,13 +70,15 @@ def unique(walk: Walk, node: Node) -> list[Value | Chosen]:
     different, first, often = (chosen(walk, node, value, mask, refused)
                                for value in (found, places, times))
     different.along = axis
-    return [different, first, inverse, often][:max(node.outputs, 1)]
+    made: list[Value | Chosen] = [different, first, inverse, often]
+    return made[:max(node.outputs, 1)]
 
 
 def _sorted(walk: Walk, rows: Value) -> tuple[Value, Value]:
     """The places of rows in ascending order, of equal ones the first first, and these rows."""
     graph, (count, width) = walk.graph, rows.shape
-    order, in_order, every = None, rows, graph.constant([count], np.int64)
+    order: Value | None = None
+    in_order, every = rows, graph.constant([count], np.int64)
     for column in reversed(range(width)):
         key = reshaped(walk, sliced(walk, in_order, {1: range(column, column + 1)}), (count,))
         _, places = walk.node_in("TopK", 11, [key, every], 2, largest=0)
