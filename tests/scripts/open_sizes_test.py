@@ -432,3 +432,13 @@ def test_every_open_extent_has_other_sizes_where_it_is_compared(tmp_path):
     shapes = [s["x"] for s in shapes_to_try(read_model(path), {"x": (2, 2, 6, 8)})]
     assert shapes[0] == (2, 2, 6, 8)
     assert all(len({shape[axis] for shape in shapes}) == 3 for axis in (0, 2, 3))
+
+
+def test_an_extent_of_which_one_size_is_taken_is_not_open(tmp_path):
+    """Exporters leave it open and have written the example's size into the network."""
+    path = save_network(tmp_path / "fixed.onnx", """
+    (float[batch,words,4] x) => (float[] y) { y = Concat<axis=1>(state, x) }""",
+                        weights(1, state=(1, 2, 4)), 18)
+    found = open_sizes(read_model(path), {"x": (1, 5, 4)})
+    assert found.inputs == {"x": (1, "words", 4)}
+    assert list(found.most) == ["words"]

@@ -128,12 +128,16 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
     """Raises ToolError where no two shapes are found that the network takes, or where it cannot be
     repaired at any."""
     known = shapes_to_try(model, given)
-    for look in (_all_free, _all_but_one):
-        for inputs in [*ways_to_name(model), *(_named_by_size(model, shapes) for shapes in known)]:
+    ways = [*ways_to_name(model), *(_named_by_size(model, shapes) for shapes in known)]
+    for look, is_fixed in ((_all_free, False), (_all_but_one, False), (_all_free, True)):
+        for inputs in ways:
             takes = _taker(model, inputs)
             bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
             for base in filter(takes, bases):
-                found = look(takes, base)
+                if is_fixed:
+                    inputs, base = _without_fixed(inputs, takes, base)
+                    takes = _taker(model, inputs)
+                found = look(takes, base) if base else None
                 if found is None:
                     continue
                 steps, totals = found
@@ -143,6 +147,15 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
                                    reason=reason)
     raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "
                            "is not known: leave --dynamic out.")
+
+
+def _without_fixed(inputs: Extents, takes: Taker, base: Sizes) -> tuple[Extents, Sizes]:
+    """The extents and sizes without those symbols of which no other size is taken: exporters leave
+    them open and have written the example's size into the network."""
+    left = {name: size for name, size in base.items()
+            if any(takes({**base, name: other}) for other in (size + 1, 2 * size, 3 * size))}
+    return {item: tuple(base[e] if isinstance(e, str) and e not in left else e for e in extents)
+            for item, extents in inputs.items()}, left
 
 
 def _all_free(takes: Taker, base: Sizes, totals: Totals | None = None
