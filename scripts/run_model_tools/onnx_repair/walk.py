@@ -75,6 +75,8 @@ class Walk:
         """Values that tell how many rows are chosen, and why nothing may have their shape."""
         self.joined: dict[tuple[str, ...], Value] = {}
         """Masks of several tensors' rows behind each other, by the names of theirs."""
+        self.partitions: set[tuple[str, ...]] = set()
+        """Names of masks of which one holds for each row, in the order of the rows."""
         self.rolled: dict[tuple[str, ...], Value | None] = {}
         """What values of several turns are with the turns along a first axis (rolled.py)."""
         self.has_parts = False

@@ -225,6 +225,7 @@ def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
     if alone and op in chosen_among.OPERATORS and not one.cut:
         yield chosen_among.OPERATORS[op](walk, node, one)
     if op == "Concat":
+        yield chosen_among.together(walk, node)
         yield chosen_order.behind_each_other(walk, node)
     if op == "ScatterElements":
         yield chosen_order.assigned(walk, node) or chosen_among.written(walk, node)

@@ -1,11 +1,14 @@
 """Chosen rows beside what is at known places: one of them, others around them, a tensor that they
-are written into, and sums that run along them."""
+are written into, sums that run along them, and parts of a tensor that are all of its rows together.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
-from run_model_tools.onnx_repair.rules.chosen import count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.refusal import not_constant
+from run_model_tools.onnx_repair.rules.chosen import chosen, count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_order import counted, in_front
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
@@ -118,6 +121,44 @@ def written(walk: Walk, node: Node) -> Value:
                         **{name: value for name in ("reduction",)
                            if (value := node.attrs.get(name)) is not None})
     return graph.op("Slice", made, np.array([0]), np.array([x.shape[0]]), np.array([0]))
+
+
+def parts_of_rows(walk: Walk, node: Node, x: Value) -> list[Chosen] | None:
+    """A Split of rows into as many as a computed number each, as experts get those of their tokens;
+    None of any other."""
+    graph, sizes = walk.graph, node.get(1) if node.opset >= 13 else None
+    if sizes is None or sizes.array is not None or walk.is_open or sizes.size != node.outputs:
+        return None
+    refused = not_constant("the sizes of the parts", sizes.name)
+    ends = graph.op("CumSum", reshaped(walk, cast(walk, sizes, TensorProto.INT64), (sizes.size,)),
+                    np.array(0))
+    at = graph.constant(np.arange(x.shape[0])[:, None])
+    before = graph.op("Less", at, ends)
+    parts: list[Chosen] = []
+    last: Value | None = None
+    for n in range(sizes.size):
+        mask = reshaped(walk, graph.op("Slice", before, np.array([n]), np.array([n + 1]),
+                                       np.array([1])), (x.shape[0],))
+        here = mask if last is None else graph.op("And", mask, graph.op("Not", last))
+        parts.append(chosen(walk, node, x, here, refused, first=last is None))
+        last = mask
+    walk.partitions.add(tuple(part.mask.name for part in parts))
+    return parts
+
+
+def together(walk: Walk, node: Node) -> Value | None:
+    """A Concat of all parts of such a Split behind each other, which are as many rows as it was of;
+    None of any other."""
+    parts = [i for i in node.inputs if isinstance(i, Chosen)]
+    made = parts[0].rows
+    if tuple(part.mask.name for part in parts) not in walk.partitions or len(parts) < len(
+            node.inputs) or node.attrs["axis"] % made.rank or any(
+                part.cut or part.axis or part.rows.shape != made.shape for part in parts):
+        return None
+    for part in parts[1:]:
+        mask = reshaped(walk, part.mask, (made.shape[0], *[1] * (made.rank - 1)))
+        made = walk.graph.op("Where", mask, part.rows, made)
+    return made
 
 
 OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded,

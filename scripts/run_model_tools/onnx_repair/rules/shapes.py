@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -189,9 +191,13 @@ def concatenated(walk: Walk, values: list[Value], axis: int) -> Value:
 
 
 @rule("Split")
-def split(walk: Walk, node: Node) -> list[Value]:
+def split(walk: Walk, node: Node) -> Sequence[Value | Chosen]:
+    from run_model_tools.onnx_repair.rules.chosen_among import parts_of_rows
+
     x = node.tensor(0)
     axis = node.attrs.get("axis", 0) % x.rank
+    if not axis and (of_rows := parts_of_rows(walk, node, x)) is not None:
+        return of_rows
     parts = node.attrs.get("split") or node.ints(1, "the sizes of the parts")
     if not parts:
         count = node.attrs.get("num_outputs", node.outputs)
