@@ -154,7 +154,6 @@ def test_a_branch_for_no_rows():
         y = Cast<to = 1>(p)""", "y"),
     (BEST + "rows = Gather(c, order) y = Add(rows, c)", "y"),
     (BEST + "y = Concat<axis = 1>(c, x)", "y"), (CHOSEN + "y = Gather<axis = 1>(c, at)", "y"),
-    (CHOSEN + "y = Slice(c, minus, end)", "y"),
     (CHOSEN + "from = Sub(minus, t) rest = Slice(c, one, end) y = ScatterND(x, from, rest)", "y")])
 def test_what_cannot_be_followed_is_refused(nodes, output):
     with pytest.raises(ToolError, match="NonZero, opset 17.: the shape of its result depends"):

@@ -30,6 +30,7 @@ ELEMENTWISE_OF_ROWS = ELEMENTWISE | frozenset(
 _OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
                "GlobalMaxPool", "MaxPool")
 """Operators that keep samples apart, which lie along the first axis."""
+_TAKE_PLACES = ("Gather", "GatherElements", "GatherND", "RoiAlign", "ScatterElements")
 MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that leave the elements of a mask in their order."""
 _KEEP_PLACES = ("Expand", "Gather", "GatherND", "Identity", "NonMaxSuppression", "Reshape",
@@ -140,7 +141,7 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         return of_other_axes(walk, node, op, given)
     if op == "ScatterND":
         return [_assigned(walk, node)]
-    if alone and op == "TopK" and not any(i.cut for i in given):
+    if alone and op == "TopK" and not node.attrs.get("axis", -1) % one.rows.rank and not one.cut:
         return list(largest(walk, node, one))
     for made in _in_order(walk, node, op, one, alone):
         if made is not None:
@@ -227,7 +228,7 @@ def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
     if op == "Concat":
         yield chosen_among.together(walk, node)
         yield chosen_order.behind_each_other(walk, node)
-    if op == "ScatterElements":
+    if op == "ScatterElements" and not node.attrs.get("axis", 0):
         yield chosen_order.assigned(walk, node) or chosen_among.written(walk, node)
 
 
@@ -243,6 +244,8 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         return all(isinstance(i, Chosen) for i in node.inputs[1:])
     if op == "GatherND":
         return node.attrs.get("batch_dims", 0) > 0 and len(node.inputs) == 2 and not others
+    if op in ("GatherElements", "ScatterElements"):
+        return node.attrs.get("axis", 0) % rank > 0 and alike and not others
     if node.inputs[0] is not one:
         return False
     if op == "MatMul":
@@ -251,7 +254,7 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
         bias = node.get(2) if len(node.inputs) > 2 else None
         return len(others) == len(node.inputs) - 1 and not node.attrs.get("transA", 0) and (
             bias is None or bias.rank < 2 or bias.shape[0] == 1)
-    if op in ("LayerNormalization", "Softmax", "LogSoftmax"):
+    if op in ("Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization", "Softmax"):
         return node.attrs.get("axis", -1 if node.opset >= 13 else 1) % rank > 0
     if op in ("ArgMax", "ArgMin"):
         return node.attrs.get("axis", 0) % rank > 0
@@ -264,9 +267,15 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
                for i in node.inputs):
         return False
     if op in _OF_SAMPLES:
-        return rank > 2
+        return rank > 2 - (op == "BatchNormalization")
     if op in ("Gather", "Split"):
         return node.attrs.get("axis", 0) % rank > 0
+    if op in ("OneHot", "TopK"):
+        return node.attrs.get("axis", -1) % (rank + (op == "OneHot")) > 0
+    if op == "CumSum":
+        return (node.ints(1, "the axis") or [0])[0] % rank > 0
+    if op == "Tile":
+        return node.opset >= 6 and (node.ints(1, "the repeats") or [0])[0] == 1
     if op == "Transpose":
         return node.attrs.get("perm", [rank - 1])[0] == 0
     if op == "Pad":
@@ -286,7 +295,7 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     """The node, of all rows, and of its results those that are chosen."""
     one = given[0]
     inputs: list[Thing | None] = [i.rows if isinstance(i, Chosen) else i for i in node.inputs]
-    if node.op in ("RoiAlign", "Gather", "GatherND"):  # Nobody knows what the other places are.
+    if node.op in _TAKE_PLACES:  # Nobody knows what the others are.
         inputs[1:] = [filled_rows(walk, i, 0) if isinstance(i, Chosen) else i
                       for i in node.inputs[1:]]
     divisor = node.inputs[1] if node.op in ("Div", "Mod") else None

@@ -11,6 +11,7 @@ from run_model_tools.onnx_repair.refusal import not_constant
 from run_model_tools.onnx_repair.rules.chosen import chosen, count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_order import counted, in_front
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -62,6 +63,32 @@ def turned(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
 
     mask = reshaped(walk, one.mask, (one.rows.shape[0],))
     return one.but(rows=backwards(one.rows), mask=backwards(mask), first=False)
+
+
+def last_ones(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """A Slice of so many rows from the end; None of any other."""
+    begin, end, axes, steps = (node.get(n) for n in range(1, 5))
+    rows, (start, *_) = one.rows.shape[0], (begin.ints() if begin is not None else None) or [0]
+    if node.opset < 10 or one.lead or start >= 0 or end is None or (end.ints() or [0])[0] < rows \
+            or axes is not None and axes.ints() != [0] or steps is not None and steps.ints() != [1]:
+        return None
+    one, count = in_front(walk, one), min(-start, rows)
+    mask = reshaped(walk, one.mask, (rows,))
+    # Those behind which there are fewer.
+    behind = concatenated(walk, [sliced(walk, mask, {0: range(count, rows)}),
+                                 walk.graph.constant(np.zeros(count, np.bool_))], 0)
+    return one.but(mask=walk.graph.op("And", mask, walk.graph.op("Not", behind)), first=False)
+
+
+def again(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
+    """A Tile along the rows; None of any other."""
+    times, *rest = node.tensor(1).ints() or [0]
+    if times < 2 or one.lead or one.column is not None:
+        return None
+    rows = walk.node_in("Tile", 13, [one.rows, walk.graph.constant([1, *rest], np.int64)])
+    mask = reshaped(walk, one.mask, (one.mask.size,))
+    return one.but(rows=concatenated(walk, [rows] * times, 0),
+                   mask=concatenated(walk, [mask] * times, 0), first=False)
 
 
 def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
@@ -162,5 +189,5 @@ def together(walk: Walk, node: Node) -> Value | None:
 
 
 OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded,
-             "Slice": turned}
+             "Slice": lambda *given: turned(*given) or last_ones(*given), "Tile": again}
 """What becomes of nodes with chosen rows as their first input."""
