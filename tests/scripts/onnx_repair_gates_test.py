@@ -66,3 +66,19 @@ def test_rates_come_beside_the_decay():
 def test_features_that_cannot_be_divided_are_refused():
     model, inputs = one("BranchwiseRMSNorm", [X], domain="com.microsoft", num_branches=5)
     assert "divided among 5 branches" in str(refusal(model, inputs))
+
+
+@pytest.mark.parametrize("layout, sections, by", [
+    (0, [3, 2, 1], [0, 0, 0, 1, 1, 2]), (1, [2, 2, 2], [0, 1, 2, 0, 1, 2]),
+    (1, [4, 1, 1], [0, 1, 2, 0, 0, 0])])
+def test_features_are_turned_by_places_in_a_picture(layout, sections, by):
+    x, cosine, sine = noise(2, 2, 5, 14), noise(9, 6), noise(9, 6)
+    places = np.random.default_rng(3).integers(0, 9, (3, 2, 5))
+    c, s = (np.stack([table[places[n]][..., d]
+                      for d, n in enumerate(by)], -1)[:, None] for table in (cosine, sine))
+    a, b = x[..., :6], x[..., 6:12]
+    want = np.concatenate([a * c - b * s, a * s + b * c, x[..., 12:]], -1)
+    model, inputs = one("MRotaryEmbedding", [x, places, cosine, sine], domain="com.microsoft",
+                        mrope_section=sections, mrope_layout=layout, rotary_embedding_dim=12,
+                        num_heads=2)
+    np.testing.assert_allclose(run(repaired(model, inputs), inputs)[0], want, rtol=1e-5, atol=1e-6)

@@ -147,6 +147,37 @@ def rotary_embedding(walk: Walk, node: Node) -> Value:
                         num_heads=heads)
 
 
+@rule("MRotaryEmbedding", domain=_DOMAIN)
+def rotary_embedding_of_pictures(walk: Walk, node: Node) -> Value:
+    """Each pair of features is turned by one of three places: in time, and down and across a
+    picture."""
+    graph = walk.graph
+    x, places, cosine, sine = (node.tensor(i) for i in range(4))
+    if node.attrs.get("is_packed_batching", 0) or float(node.attrs.get("scale", 1.0)) != 1:
+        raise Refused("it packs batches, or scales")
+    pairs, sections = cosine.shape[1], list(node.attrs["mrope_section"])
+    by = np.repeat(np.arange(3), sections)
+    if node.attrs.get("mrope_layout", 0):  # One after the other, as far as there are some.
+        at = np.arange(pairs)
+        by = sum((at % 3 == n) * (at < 3 * sections[n]) * n for n in (1, 2))
+    if len(sections) != 3 or np.shape(by) != (pairs,):
+        raise invalid(f"its sections are {sections}, of {pairs} pairs of features")
+
+    def chosen(table: Value) -> Value:
+        rows = graph.op("Gather", table, places, axis=0)
+        made = graph.op("Gather", rows, np.array(0), axis=0)
+        for n in (1, 2):
+            made = graph.op("Where", graph.constant(by == n),
+                            graph.op("Gather", rows, np.array(n), axis=0), made)
+        return made
+
+    return walk.node_in("RotaryEmbedding", 23, [x, chosen(cosine), chosen(sine)], 1,
+                        interleaved=node.attrs.get("interleaved", 0),
+                        rotary_embedding_dim=node.attrs.get("rotary_embedding_dim", 0),
+                        num_heads=node.attrs.get("num_heads", 0) or (
+                            x.shape[2] // (2 * pairs) if x.rank == 3 else 0))
+
+
 def _attended(walk: Walk, node: Node, q: Value, k: Value, v: Value, mask: Value | None,
               added: Value | None) -> Value:
     """[batch, length, heads * size] of what is [batch, heads, length, size]."""
