@@ -133,10 +133,9 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
     answers = compile_networks(models, tmp_path, f"llvm -mcpu={target}")
     assert not {name: a["error"] for name, a in answers.items() if "error" in a}
     for name, answer in answers.items():
-        left = set(answer["kernels"]["left_to_tvm"])
         assert answer["kernels"]["int8_layers"] >= 6, name
-        # A picture and a vector of averages lie in no blocks.
-        assert left <= {"quantize", "dequantize"}, name
+        # A picture and a vector of averages, which lie in no blocks, are rounded by programs.
+        assert not answer["kernels"]["left_to_tvm"], name
     steps = {"joined": [None, 0.02, None]}
     for name, (got, expected) in run_networks(models, tmp_path).items():
         for i, (a, b) in enumerate(zip(got, expected)):

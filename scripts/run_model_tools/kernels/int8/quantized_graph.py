@@ -15,6 +15,7 @@ import numpy as np
 from tvm import relay
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels import rows
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
@@ -37,11 +38,16 @@ from run_model_tools.kernels.plan import (
     LayerStep,
     Plan,
     PoolingStep,
+    ProgramStep,
     QuantizeStep,
     RelayStep,
     Step,
 )
+from run_model_tools.kernels.program_fusion import fuse_programs
+from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.relay.whole_numbers import MUCH
 from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.views import View, whole
 
 # Steps of TVM's that give numbers that they were given.
 _MOVES = ("reshape", "transpose", "layout_transform", "to_blocked", "to_planar", "squeeze",
@@ -76,7 +82,9 @@ class _Converter:
         for step in self.plan.steps:
             self._convert(step)
         outputs = [self._as_it_was(tensor) for tensor in self.plan.outputs]
+        self._round_in_float32()
         plan = replace(self.plan, steps=self._needed(outputs), outputs=outputs)
+        fuse_programs(plan)
         return plan, {"int8_layers": sum(step in self.layers for step in plan.steps)}
 
     def _needed(self, outputs: list[Tensor]) -> list[Step]:
@@ -87,6 +95,17 @@ class _Converter:
                 needed.update(step.inputs)
                 kept.append(step)
         return kept[::-1]
+
+    def _round_in_float32(self) -> None:
+        """What is left of pairs of both operators, on what is no picture, as one step of ours."""
+        kept = {step.output: step for step in self.steps}
+        for index, step in enumerate(self.steps):
+            made_by = kept.get(step.inputs[0]) if isinstance(step, DequantizeStep) else None
+            if not isinstance(made_by, QuantizeStep) or made_by.grid != step.grid:
+                continue
+            program = rounding(whole(made_by.inputs[0]), made_by.grid)
+            if program is not None and rows.can_run(program):
+                self.steps[index] = ProgramStep(made_by.inputs, step.output, program)
 
     def _convert(self, step: Step) -> None:
         if isinstance(step, DequantizeStep) and step.inputs[0] in self.bytes:
@@ -323,6 +342,25 @@ class _Converter:
         self.steps.append(step)
         self.given.add(tensor)
         return tensor
+
+
+def rounding(x: View, grid: Grid) -> Program | None:
+    """To a grid's numbers and back; None where these are too large to be rounded so."""
+    low, high = (limit - grid.zero_point for limit in grid.limits)
+    if max(-low, high) > MUCH / 3:
+        return None
+    program = Program(x.shape, [])
+
+    def number(value: float) -> int:
+        return program.add("constant", value=float(np.float32(value)))
+
+    last = program.add("divide", program.add_input(x), number(grid.scale))
+    for much in (MUCH, -MUCH):
+        last = program.add("add", last, number(much))
+    last = program.add("maximum", last, number(low))
+    last = program.add("minimum", last, number(high))
+    program.add("multiply", last, number(grid.scale))
+    return program
 
 
 def _signed(grid: Grid) -> Callable[..., relay.Expr]:
