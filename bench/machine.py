@@ -24,9 +24,9 @@ def warn_if_busy(program: str, machine: dict[str, object]) -> None:
               "too long", file=sys.stderr)
 
 
-def best_isa(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
+def best_isa() -> str | None:
     """"avx512" (with all of x86-64-v4), "avx2", or None."""
-    line = next((line for line in cpuinfo.read_text(encoding="utf-8").splitlines()
+    line = next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
                  if line.startswith("flags")), "")
     flags = set(line.split())
     if {f"avx512{part}" for part in ("f", "bw", "cd", "dq", "vl")} <= flags:

@@ -86,7 +86,7 @@ def _find_modern(name: str) -> Network | None:
                    modern=True)
 
 
-def find_network(name: str, zoo: Path = ZOO) -> Network:
+def find_network(name: str) -> Network:
     """A name of MODELS or of artifacts/modern, or the path of an ONNX file. Ends the program where
     it cannot be had."""
     if name.endswith(".onnx"):
@@ -101,12 +101,12 @@ def find_network(name: str, zoo: Path = ZOO) -> Network:
                      f"{', '.join([*MODELS, *manifest.read_networks()])}.")
         return found
     for model in MODELS[name]:
-        if (zoo / f"{model}.onnx").is_file():
-            return Network(name, model, zoo / f"{model}.onnx")
+        if (ZOO / f"{model}.onnx").is_file():
+            return Network(name, model, ZOO / f"{model}.onnx")
     model = MODELS[name][-1]
-    _check(subprocess.run([ROOT / "scripts" / "fetch_zoo", model, "--out", zoo],
+    _check(subprocess.run([ROOT / "scripts" / "fetch_zoo", model, "--out", ZOO],
                           capture_output=True, text=True, check=False), f"fetch_zoo {model}")
-    return Network(name, model, zoo / f"{model}.onnx")
+    return Network(name, model, ZOO / f"{model}.onnx")
 
 
 def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned: bool = True,

@@ -56,13 +56,13 @@ def host_program(name: str) -> Path:
     return Path(named).with_name(name) if named else BUILD_DIR / "host" / "bin" / name
 
 
-def tvm_environment(base: dict[str, str] | None = None) -> dict[str, str]:
+def tvm_environment() -> dict[str, str]:
     """The environment variables under which VENV_PYTHON can import build/tvm's TVM.
 
     TVM_FFI=ctypes because the packaged Cython module is for another Python; TOPHUB_LOCATION=NONE
     because compiling a model must not download anything.
     """
-    env = dict(os.environ if base is None else base)
+    env = dict(os.environ)
     libraries = [str(TVM_DIR / "lib")]
     libraries += [p for p in env.get("LD_LIBRARY_PATH", "").split(":") if p and p not in libraries]
     env["LD_LIBRARY_PATH"] = ":".join(libraries)

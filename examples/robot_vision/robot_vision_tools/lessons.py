@@ -28,14 +28,14 @@ class Lesson:
     unclear: np.ndarray
 
 
-def letterboxed(picture: FieldPicture, size: int = SIZE) -> Lesson:
+def letterboxed(picture: FieldPicture) -> Lesson:
     """Pillow's bilinear, centred, as run_model prepares it; of the mask the nearest."""
     height, width = picture.mask.shape
-    scale = min(size / width, size / height)
+    scale = min(SIZE / width, SIZE / height)
     inner = (round(width * scale), round(height * scale))
-    left, top = (size - inner[0]) // 2, (size - inner[1]) // 2
-    pixels = np.full((size, size, 3), PAD, np.uint8)
-    mask = np.full((size, size), OTHER, np.uint8)
+    left, top = (SIZE - inner[0]) // 2, (SIZE - inner[1]) // 2
+    pixels = np.full((SIZE, SIZE, 3), PAD, np.uint8)
+    mask = np.full((SIZE, SIZE), OTHER, np.uint8)
     part = (slice(top, top + inner[1]), slice(left, left + inner[0]))
     pixels[part] = np.asarray(Image.fromarray(picture.pixels).resize(
         inner, Image.Resampling.BILINEAR))

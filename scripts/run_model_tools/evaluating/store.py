@@ -91,13 +91,13 @@ class Store:
 
 
 @contextmanager
-def open_store(path: Path, facts: dict[str, Any], must_exist: bool = False) -> Iterator[Store]:
+def open_store(path: Path, facts: dict[str, Any]) -> Iterator[Store]:
     """Makes the file, or goes on with it if it is of the run that `facts` says.
 
     Raises ToolError: 3 where it cannot be opened, 4 where it is none of these files, 6 where it is
     of another run.
     """
-    with _connected(path, must_exist) as connection:
+    with _connected(path, must_exist=False) as connection:
         store = Store(connection, path)
         known = store.facts()
         if not known:

@@ -89,7 +89,7 @@ def _bounded(tvm, op, inputs, implementation, limit, notes):
             notes.append({
                 "operator": op.name, "schedule": implementation.name, "limit": limit,
                 "shapes": [[int(d) for d in tensor.shape] for tensor in inputs]})
-            return plain_schedule(tvm, outs)
+            return plain_schedule(outs)
 
     return with_schedule(implementation, schedule)
 
@@ -156,7 +156,7 @@ def placeholders(tvm, outs):
     return found
 
 
-def plain_schedule(tvm, outs):
+def plain_schedule(outs):
     """Loops as they are written, outer ones in parallel, the innermost in vectors where nothing is
     summed; what is padded or reshaped on the way is computed where it is needed."""
     from tvm import te

@@ -152,7 +152,7 @@ def for_device(tvm, mod, target, request):
 
     placed, is_tuned = request["placement"], bool((request.get("tuning") or {}).get("files"))
     takes_rows = own_kernels.takes_rows(tvm, target, request) and not placed.drop(PREFIX)
-    mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
+    mod = many_tensors.with_few_buffers(global_poolings.as_reductions(mod))
     if takes_rows:
         with tvm.transform.PassContext(opt_level=request["opt_level"]):
             mod = faster_folding.simplify(tvm, mod, target)
@@ -252,7 +252,7 @@ def build_tuned(tvm, mod, params, target, request):
             built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build)
             return built + (None,)
         entry = records["files"][0]
-        with tuning(tvm, entry["path"]) as config:
+        with tuning(entry["path"]) as config:
             built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
         return built + ({"method": record_kind(entry["path"]), "files": [{"name": entry["name"]}]},)
 
@@ -287,7 +287,7 @@ def convert_layout(tvm, mod, layout):
 
 
 @contextmanager
-def tuning(tvm, path):
+def tuning(path):
     """Applies a file of tuning records: AutoTVM's or the auto-scheduler's, told by its lines.
 
     Gives the extra PassContext options.

@@ -146,7 +146,7 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
         if is_plain(tvm, mod):
             mod = bounded_fusion.bounded(tvm, mod)
             if target.kind.name in KINDS:
-                mod = many_tensors.with_shared_constants(tvm, mod)
+                mod = many_tensors.with_shared_constants(mod)
         current = tvm.transform.PassContext.current()
         done = [n for n in names if n not in ("FoldConstant", "InferType")]
         with tvm.transform.PassContext(
@@ -158,12 +158,12 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
 
 def remember(tvm):
     """Lets TVM keep what it would find out, or compile, again and again."""
-    _know_attributes(tvm)
+    _know_attributes()
     _remember_library_information()
     _remember_built_modules(tvm)
 
 
-def _know_attributes(tvm):
+def _know_attributes():
     """Lets hasattr() and getattr() with a default look into an object's own list of attributes.
 
     Asked for one that is not there, the library raises an error whose stack trace it looks up among

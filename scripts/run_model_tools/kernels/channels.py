@@ -42,7 +42,7 @@ def lines_ahead(conv: Convolution, isa: Isa, count: int, shares: int) -> int:
 
 def all_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
     """Every tile of output vectors reads all inputs."""
-    runs, order = channel_runs(conv.input_lanes, isa.lanes)
+    runs, order = channel_runs(conv.input_lanes)
     weights = [packed_weights(conv.weight, order, part, isa.lanes) for part in tiles.spread()]
     return Channels(runs, np.concatenate(weights).astype(isa.number),
                     {"TAPS": math.prod(conv.kernel), "RUNS": len(runs), "DEPTH": len(order)})
@@ -73,7 +73,7 @@ def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
             own = conv.weight[channel].astype(isa.number) + np.float32(0)
             whole[row, first:first + depth] = own
             apart |= depth < len(inputs)
-        found, order = channel_runs(conv.input_lanes, isa.lanes, set(inputs))
+        found, order = channel_runs(conv.input_lanes, set(inputs))
         packed = packed_weights(whole, [c - inputs.start for c in order], range(len(part)),
                                 isa.lanes)
         runs += found

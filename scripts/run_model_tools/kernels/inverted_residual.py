@@ -137,7 +137,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
     inputs = [(tuple(shape), "float32") for shape in block.first.input_shapes]
     scratch = blocks * rows * width * lanes * 4
     if block.expand:
-        runs, order = channel_runs(block.expand.input_lanes, lanes)
+        runs, order = channel_runs(block.expand.input_lanes)
         most = max(_expanded_rows(between, parts))
         ring = group if group >= most else group * -(-(group + between.kernel[0] - 1) // group)
         defines |= {**run_defines(runs, math.prod(between.input_size) * lanes, lanes),

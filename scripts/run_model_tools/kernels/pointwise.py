@@ -139,7 +139,7 @@ def _depth(conv: Convolution, isa: Isa, count: int) -> int:
     """In how many parts to sum up the input channels, so that a part's weights of a tile of `count`
     vectors stay in the nearest cache; 1 where that gains nothing, or parts would not be whole
     blocks of one tensor."""
-    runs, order = channel_runs(conv.input_lanes, isa.lanes)
+    runs, order = channel_runs(conv.input_lanes)
     weights = len(order) * count * isa.lanes * isa.number_bytes
     if (isa.half or conv.groups > 1 or len(runs) != 1 or runs[0].count != isa.lanes
             or conv.weight.size * isa.number_bytes < _MANY_BYTES):

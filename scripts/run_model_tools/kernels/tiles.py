@@ -135,7 +135,7 @@ class Run:
     blocks: int
 
 
-def channel_runs(pieces: tuple[Lanes, ...], lanes: int,
+def channel_runs(pieces: tuple[Lanes, ...],
                  only: set[int] | None = None) -> tuple[list[Run], list[int]]:
     """The runs that hold all channels, and the channels' numbers (axis 1 of the weight) in order.
 

@@ -30,18 +30,18 @@ class Preset:
 
 
 @functools.cache
-def read_presets(path: Path = FILE) -> dict[str, Preset]:
+def read_presets() -> dict[str, Preset]:
     """By their names; raises ToolError (3, 4)."""
-    root = read_json(path, SCHEMA_VERSION)
+    root = read_json(FILE, SCHEMA_VERSION)
     try:
-        return {entry["name"]: _preset(entry, root["labels"], path) for entry in root["presets"]}
+        return {entry["name"]: _preset(entry, root["labels"]) for entry in root["presets"]}
     except (KeyError, TypeError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not a list of presets: {error!r}.") from None
+        raise ToolError(MALFORMED_FILE, f"{FILE} is not a list of presets: {error!r}.") from None
 
 
-def _preset(entry: dict[str, Any], lists: dict[str, list[str]], path: Path) -> Preset:
+def _preset(entry: dict[str, Any], lists: dict[str, list[str]]) -> Preset:
     """lists: labels by the names that tasks call them by."""
-    what = f"{path}, {entry['name']}"
+    what = f"{FILE}, {entry['name']}"
     given = entry.get("preprocessing")
     tasks = [{**task, "labels": lists[task["labels"]]} if isinstance(task.get("labels"), str)
              else task for task in entry["tasks"]]

@@ -14,6 +14,7 @@ from run_model_tools.tuners.tophub import Best, index_of, pasts, space_like
 
 # Fewer layers than this say nothing of a machine.
 _LEAST = 4
+_MOST_TRIALS = 64
 
 
 def rank_operator(records: Sequence[Best], layers: int, among: int) -> dict[str, Any]:
@@ -128,17 +129,16 @@ def _recall(speeds: np.ndarray, order: np.ndarray) -> float:
     return float(np.isin(order[:count], np.argsort(-speeds, kind="stable")[:count]).mean())
 
 
-def _trials(measured: Recording, seeds: int, experience: Experience | None,
-            most: int = 64) -> float:
-    """The median trials to 95 % of the best known, two proposed at once; most + 1 where it was not
-    reached."""
+def _trials(measured: Recording, seeds: int, experience: Experience | None) -> float:
+    """The median trials to 95 % of the best known, two proposed at once; _MOST_TRIALS + 1 where it
+    was not reached."""
     needed: list[int] = []
     expectations: dict[int, float] = {}
     for seed in range(seeds):
         search = Guided(measured.space, seed, experience, measured.arguments, expectations)
         noise = np.random.default_rng((seed, 1))
         tried, best = 0, 0.0
-        while tried < most and best < 0.95:
+        while tried < _MOST_TRIALS and best < 0.95:
             chosen = search.propose(2)
             if not chosen:
                 break
@@ -149,7 +149,7 @@ def _trials(measured: Recording, seeds: int, experience: Experience | None,
                     reached = tried
             search.learn((i, float(measured.speeds[i] * np.exp(0.03 * noise.standard_normal())))
                          for i in chosen)
-        needed.append(reached if best >= 0.95 else most + 1)
+        needed.append(reached if best >= 0.95 else _MOST_TRIALS + 1)
     return float(np.median(needed))
 
 

@@ -65,7 +65,7 @@ class Reference:
         corners, scores, points = forms[task["form"]](task)
         if task.get("clip") == "input":
             corners = np.clip(corners, 0, np.array(self._placement.input)[None])
-        chosen = _candidates(task, corners, scores)
+        chosen = _candidates(task, scores)
         angles = self._angles(task)
         nms = task.get("nms")
         if nms:
@@ -269,9 +269,9 @@ class Reference:
 
     # The other kinds.
 
-    def _planes(self, task: dict[str, Any], member: str = "output") -> np.ndarray:
+    def _planes(self, task: dict[str, Any]) -> np.ndarray:
         """[C, H, W]."""
-        values = self._whole(task[member])
+        values = self._whole(task["output"])
         values = values.reshape(values.shape[-3:])
         return values.transpose(2, 0, 1) if task["layout"] == "NHWC" else values
 
@@ -407,8 +407,7 @@ def _corners(boxes: np.ndarray, box_format: str) -> np.ndarray:
     return np.stack([first, first + second if box_format == "xywh" else second], axis=1)
 
 
-def _candidates(task: dict[str, Any], corners: np.ndarray,
-                scores: np.ndarray) -> list[tuple[int, int, float]]:
+def _candidates(task: dict[str, Any], scores: np.ndarray) -> list[tuple[int, int, float]]:
     """(place, class, score) of those above the threshold, best first."""
     scores = scores.copy()
     if task.get("background") is not None:

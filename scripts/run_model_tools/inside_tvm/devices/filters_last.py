@@ -60,12 +60,12 @@ def implementation(tvm, op, attrs):
         return None
 
     def compute(attrs, inputs, out_type):
-        return [_convolution(tvm, attrs, *inputs, str(out_type.dtype))]
+        return [_convolution(attrs, *inputs, str(out_type.dtype))]
 
     return tiles.left_to_products(compute, NAME)
 
 
-def _convolution(tvm, attrs, data, weight, dtype):
+def _convolution(attrs, data, weight, dtype):
     from tvm import te, topi
 
     (top, left, bottom, right), strides, dilation = (

@@ -12,7 +12,7 @@ kernel, as a reduction does not.  Means along rows are all reductions: they may 
 (row_layers.py)."""
 
 
-def as_reductions(tvm, module):
+def as_reductions(module):
     """The module with such poolings of many numbers replaced."""
     from tvm import relay
 

@@ -16,7 +16,7 @@ _LEAST_BYTES = 1024
 """Of constants that are worth it to be one."""
 
 
-def with_few_buffers(tvm, module):
+def with_few_buffers(module):
     """The module with a slice for each part of a split into many that is used alone, and with
     concatenations and stacks of too many tensors made of shorter ones."""
     from tvm import relay
@@ -72,7 +72,7 @@ def _in_place_of(relay, call, made):
     return relay.Call(made.op, made.args, made.attrs, made.type_args, call.span)
 
 
-def with_shared_constants(tvm, module):
+def with_shared_constants(module):
     """The module, which has types, with one constant for all that are equal to the bit: the
     importer gives each step of an unrolled layer weights of its own."""
     from tvm import relay

@@ -43,7 +43,7 @@ def implementation(tvm, op, attrs, inputs, outputs, target):
         return None
 
     def compute(attrs, inputs, out_type):
-        return [_convolution(tvm, attrs, inputs[0], inputs[1], str(out_type.dtype))]
+        return [_convolution(attrs, inputs[0], inputs[1], str(out_type.dtype))]
 
     return tiles.left_to_products(compute, NAME)
 
@@ -68,7 +68,7 @@ def _is_worth_it(attrs, data, weight, result, target):
     return cost([math.prod(weight[1:]), 1, 1], dense) * _INDEXING < windows
 
 
-def _convolution(tvm, attrs, data, weight, dtype):
+def _convolution(attrs, data, weight, dtype):
     """The sum, of shape (images, channels, places ...)."""
     from tvm import te, topi
 

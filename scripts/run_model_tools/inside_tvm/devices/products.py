@@ -81,7 +81,7 @@ def _reach(op, axis, tap):
     return found[0] if found else (1, 1)
 
 
-def tiled_schedule(tvm, name, outs, target):
+def tiled_schedule(name, outs, target):
     """The schedule; None for what is no such product, or was tuned."""
     from tvm import te
 

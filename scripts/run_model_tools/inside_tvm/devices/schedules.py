@@ -100,7 +100,7 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
                 op.name, target.kind.name, complaint))
         notes.append({"operator": op.name, "schedule": implementation.name, "because": complaint,
                       "shapes": [list(shape) for shape in _shapes(inputs)]})
-        return plain_schedule(tvm, outs, target)
+        return plain_schedule(outs, target)
 
     return bounded_code.with_schedule(implementation, schedule)
 
@@ -109,7 +109,7 @@ def _tiled(tvm, name, outs, target):
     """The schedule of products.py where there is one that keeps to the limits."""
     try:
         with target:
-            made = products.tiled_schedule(tvm, name, outs, target)
+            made = products.tiled_schedule(name, outs, target)
             if made is not None and complaint_about(tvm, made, outs, target) is None:
                 return made
     except (TypeError, ValueError, tvm.error.TVMError):
@@ -257,7 +257,7 @@ def _is_plain(tvm, outs):
     return True
 
 
-def plain_schedule(tvm, outs, target):
+def plain_schedule(outs, target):
     """A thread for each number; what is padded or reshaped on the way is computed where it is
     needed, and a sum in the thread that needs it, or, where many do, by a kernel of its own."""
     from tvm import te

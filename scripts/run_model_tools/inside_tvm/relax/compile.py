@@ -52,7 +52,7 @@ def compile_model(tvm, request):
             tell(request, "work", at="kernels are compiled")
             objects = code.files(target, Path(folder))
             tell(request, "work", at="TVM compiles the rest")
-            executable = build(tvm, module, target)
+            executable = build(module, target)
         tell(request, "work", at="the library is linked")
         unaligned = link(executable, os.path.join(request["directory"], "model.so"), request,
                          objects, target)
@@ -73,14 +73,14 @@ def _on_kernels(tvm, request, target, folder, code):
         try:
             with recurrent.installed(wanted_isa(request, target)):
                 module = read_onnx(tvm, dict(request, onnx=request["onnx_with_layers"]))
-            return rewrite(tvm, module, target, request, code)
+            return rewrite(module, target, request, code)
         except own_kernels.Unusable:
             pass  # Step by step it can be compiled nevertheless.
     module = read_onnx(tvm, request)
     try:
         if "unrepaired" in request:
-            return open_kernels.rewritten(tvm, module, target, request, folder, code)
-        return rewrite(tvm, module, target, request, code)
+            return open_kernels.rewritten(module, target, request, folder, code)
+        return rewrite(module, target, request, code)
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
             raise Refusal("kernels", str(error)) from error
@@ -110,7 +110,7 @@ def compile_many(tvm, request):
     return {"results": [result_or_error(compile_model, tvm, one) for one in request["requests"]]}
 
 
-def build(tvm, module, target):
+def build(module, target):
     """TVM's default pipeline, with equal expressions computed once."""
     from tvm import relax
 

@@ -115,8 +115,7 @@ def find_groups(bindings):
             domain = operator.arguments[0] if operator.kind == REDUCED else binding.value
             group = Group(index, extents_of(domain))
             group.axes = operator.axes
-            if not 0 < len(group.extents) <= MOST_AXES or not _fit(bindings, group, operator,
-                                                                    operator.axes):
+            if not 0 < len(group.extents) <= MOST_AXES or not _fit(group, operator, operator.axes):
                 continue
             groups[index] = group
         if operator.kind != EACH:
@@ -132,10 +131,10 @@ def _can_join(bindings, group, index, operator):
     axes = operator.axes if operator.kind != EACH else group.axes
     if (group.reductions + operator.reductions > _MOST_REDUCTIONS
             or len(group.members) >= _MOST_MEMBERS
-            or not _fit(bindings, group, operator, axes)):
+            or not _fit(group, operator, axes)):
         return False
     if axes != group.axes and (group.reductions or not all(
-            _fit(bindings, group, bindings.operators[m], axes) for m in group.members)):
+            _fit(group, bindings.operators[m], axes) for m in group.members)):
         return False
     if operator.kind == REDUCED:
         if not same_extents(extents_of(operator.arguments[0]), group.extents):
@@ -157,7 +156,7 @@ def _can_join(bindings, group, index, operator):
     return len(inputs) <= _MOST_INPUTS
 
 
-def _fit(bindings, group, operator, axes):
+def _fit(group, operator, axes):
     """Whether the arguments have numbers for all of the group's rows of so many axes, or one
     each."""
     for argument in operator.arguments:

@@ -202,10 +202,10 @@ class OpenKernels:
         weights, kind = bindings.array_of(right), (call if result is None else result).ty
         if name.endswith("_transpose"):
             return None if weights is None or epilogue else self._transposed(
-                call, left, weights, bindings)
+                call, left, weights)
         if name != "relax.matmul":
             return None if weights is None else self._convolution(
-                call, left, weights, bindings, epilogue, kind)
+                call, left, weights, epilogue, kind)
         of_weights = None if weights is None else self._product(
             left, weights, bindings, epilogue, kind)
         if of_weights is not None or epilogue is not None:
@@ -254,7 +254,7 @@ class OpenKernels:
                           inputs + [_constant(array) for array in layer.constants], kind,
                           dict(layer.note, rows="any"), layer)
 
-    def _convolution(self, call, picture, weights, bindings, epilogue, kind):
+    def _convolution(self, call, picture, weights, epilogue, kind):
         from run_model_tools.kernels import open_convolution
 
         attrs, axes = call.attrs, picture.ty.ndim - 2
@@ -282,7 +282,7 @@ class OpenKernels:
             [picture, _constant(packed), _constant(conv.numbers()), *operands], kind,
             {"kernel": "convolution", "tile": list(open_convolution.tile(conv, self._isa))})
 
-    def _transposed(self, call, picture, weights, bindings):
+    def _transposed(self, call, picture, weights):
         """A convolution that makes all numbers of a cell as channels, put where they belong."""
         from tvm import relax
 
@@ -389,7 +389,7 @@ def _constant(array):
     return relax.const(np.ascontiguousarray(array), str(array.dtype))
 
 
-def rewritten(tvm, module, target, request, folder, code):
+def rewritten(module, target, request, folder, code):
     """`module`, which was read as it is, with calls of our code, and metadata.json's "kernels"; the
     code is added to `code`.  Raises Unusable where there is nothing for it."""
     kernels = OpenKernels(target, request)

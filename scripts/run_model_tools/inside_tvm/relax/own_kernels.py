@@ -34,7 +34,7 @@ def wanted_isa(request, target):
     return usable_isa(target)
 
 
-def rewrite(tvm, module, target, request, code):
+def rewrite(module, target, request, code):
     """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
     Unusable."""
     wanted_isa(request, target)

@@ -43,7 +43,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     Raises NotForUs with the reason where the target or the network is not one for them.
     """
     isa, plan = read_plan(mod, target)
-    return _written(plan, isa, target)
+    return _written(plan, isa)
 
 
 def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Rewritten:
@@ -67,14 +67,14 @@ def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere:
         count += layer.kind.endswith("_bf16")
         return layer
 
-    written = _written(plan, AVX512_BFLOAT16, target, layer_of)
+    written = _written(plan, AVX512_BFLOAT16, layer_of)
     if not count:
         raise NotForUs("no layer of the network is faster with products of bfloat16")
     return replace(written, report={**written.report, "precision": "bfloat16",
                                     "bfloat16_layers": count})
 
 
-def _written(plan: Plan, isa: Isa, target: tvm.target.Target,
+def _written(plan: Plan, isa: Isa,
              layer_of: Callable[[Step, Isa], Layer] = make_layer) -> Rewritten:
     expect_own_layer(plan)
     sources = plan.sources

@@ -89,9 +89,8 @@ class Graph:
         return self.add("Clip", [x.name, *limits],
                         Tensor(f"{x.name}.relu6", x.channels, x.size, True))
 
-    def leaky_relu(self, x: Tensor, output: str | None = None, slope: float = 0.1) -> Tensor:
-        return self._same_shape("LeakyRelu", [x], output or f"{x.name}.leaky", rectified=True,
-                                alpha=slope)
+    def leaky_relu(self, x: Tensor, output: str) -> Tensor:
+        return self._same_shape("LeakyRelu", [x], output, rectified=True, alpha=0.1)
 
     def sum(self, a: Tensor, b: Tensor, output: str) -> Tensor:
         return self._same_shape("Add", [a, b], output, rectified=False)
