@@ -9,7 +9,15 @@ import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.tiles import Even, Run, channel_runs, packed_weights, run_defines
+from run_model_tools.kernels.parts import rounded
+from run_model_tools.kernels.tiles import (
+    Even,
+    Run,
+    channel_runs,
+    packed_weights,
+    run_defines,
+    vectors,
+)
 
 _FETCHED_BYTES = 200 << 10
 """Of a layer's weights, from which on they are fetched ahead, since the layers before have taken
@@ -30,6 +38,11 @@ class Channels:
                 ) -> dict[str, object]:
         """channels.h's macros; arguments as of tiles.run_defines()."""
         return {**run_defines(self.runs, block_floats, lanes, first_blocks), **self.tables}
+
+
+def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
+    """The tiles of vectors of output channels for which weights are packed here."""
+    return rounded(vectors(conv.output_channels, isa), tile[1], parts[1])
 
 
 def lines_ahead(conv: Convolution, isa: Isa, count: int, shares: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from run_model_tools.kernels.channels import Channels, all_channels
+from run_model_tools.kernels.channels import Channels, all_channels, vector_tiles
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
@@ -44,11 +44,6 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside
     conv, scales = half_weights.scaled(conv, isa)
     channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
     return layer("direct", conv, isa, channels, tile, parts, outside, scales)
-
-
-def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
-    """The tiles of vectors of output channels, for which channels.py packs weights."""
-    return rounded(vectors(conv.output_channels, isa), tile[1], parts[1])
 
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from run_model_tools.kernels import direct, pointwise
-from run_model_tools.kernels.channels import grouped_channels, inputs_of_vectors
+from run_model_tools.kernels.channels import grouped_channels, inputs_of_vectors, vector_tiles
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
@@ -38,7 +38,7 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside
     """A layer with these parameters."""
     kernel = _kernel(conv)
     conv, scales = half_weights.scaled(conv, isa)
-    channels = grouped_channels(conv, isa, kernel.vector_tiles(conv, isa, tile, parts))
+    channels = grouped_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
     return kernel.layer("grouped", conv, isa, channels, tile, parts, outside, scales)
 
 

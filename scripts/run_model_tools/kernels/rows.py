@@ -45,7 +45,7 @@ def make(program: Program, isa: Isa, parts: int) -> Layer:
     rows, columns = _shared_out(domain(program) or ([], []), program, isa)
     sources = Sources.of(program.inputs)
     program, found = tables.tabulated(program)
-    operands = [operand(view, _of_view(rows, i), _of_view(columns, i), sources, isa.lanes)
+    operands = [operand(view, of_view(rows, i), of_view(columns, i), sources, isa.lanes)
                 for i, view in enumerate(program.inputs)]
     code = passes(program, operands)
     width = math.prod(c for c, _ in columns)
@@ -63,7 +63,8 @@ def make(program: Program, isa: Isa, parts: int) -> Layer:
                  variant=isa.variant(), note={"kernel": name, "parts": parts})
 
 
-def _of_view(factors: Factors, index: int) -> list[tuple[int, int]]:
+def of_view(factors: Factors, index: int) -> list[tuple[int, int]]:
+    """Of factors of all views (domain()), one's."""
     return [(count, strides[index]) for count, strides in factors]
 
 

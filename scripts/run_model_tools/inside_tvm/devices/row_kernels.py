@@ -5,8 +5,8 @@ result (kernels/matmul.py).  They read their operands where these lie, in whatev
 
 from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices import along_rows, patches, products
-from run_model_tools.inside_tvm.devices.row_values import Loads, flat, of_view, value
-from run_model_tools.kernels.rows import domain
+from run_model_tools.inside_tvm.devices.row_values import Loads, flat, value
+from run_model_tools.kernels.rows import domain, of_view
 from run_model_tools.kernels.views import View
 
 _FEW_ROWS, _DEEP = 4, 64

@@ -83,11 +83,6 @@ def apart(tvm, at, shape):
     return places
 
 
-def of_view(factors, index):
-    """Of factors of all views (rows.domain), one's."""
-    return [(count, strides[index]) for count, strides in factors]
-
-
 def value(tvm, program, load, product=None):
     """The result of a program without reductions; load: from the number of an input to its
     number; product: what its node "product" is."""
