@@ -8,7 +8,7 @@ code has.  What is cast to bfloat16 to be rounded stays float32: its bits are ro
 """
 
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 
 _WHOLE = {"float16": 2.0 ** 10, "float32": 2.0 ** 23, "float64": 2.0 ** 52}
 """From which on all numbers of a type are whole."""
@@ -24,7 +24,7 @@ def exchanged(frontend, change):
     `change` makes of its own."""
     original = frontend._get_convert_map
     # For each node the importer makes all of them anew, in 3 ms.
-    frontend._get_convert_map = cache(lambda *opset: change(original(*opset)))
+    frontend._get_convert_map = lru_cache(maxsize=None)(lambda *opset: change(original(*opset)))
     try:
         yield
     finally:
