@@ -22,6 +22,12 @@ class Refusal(Exception):
         self.kind = kind
 
 
+def is_supported(tvm):
+    """Whether it is the release whose importers, passes and operators are changed here: others,
+    which --tvm-python may name, do what they do."""
+    return str(tvm.__version__).startswith("0.18.")
+
+
 def tell(request, event, **more):
     """Says what is being done to who asked to hear it (tvm_process.call's on_event)."""
     if request.get("events"):

@@ -9,7 +9,7 @@ all share (kernels/c/argument-check.c.in), with a table of what they shall be.
 import re
 from contextlib import contextmanager
 
-from run_model_tools.inside_tvm import faster_folding
+from run_model_tools.inside_tvm import is_supported
 
 CHECK = "run_model_arguments_differ"
 
@@ -70,8 +70,7 @@ def _shared_function(tvm, target):
         target_flags,
     )
 
-    if target.kind.name != "llvm" or not str(tvm.__version__).startswith(
-            faster_folding.SUPPORTED_RELEASE):
+    if target.kind.name != "llvm" or not is_supported(tvm):
         return None
     try:
         return compile_to_ir((C_FOLDER / "argument-check.c.in").read_text(),

@@ -10,7 +10,7 @@ same network gives the same files on any machine, however busy.
 import os
 from contextlib import contextmanager
 
-from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
+from run_model_tools.inside_tvm import is_supported
 
 LIMIT_VARIABLE = "RUN_MODEL_CODE_LIMIT"
 LIMIT = 5000
@@ -30,7 +30,7 @@ def bounded_code(tvm, notes, at_work=lambda layer: None):
     A note is {"operator", "shapes", "schedule", "limit"}.  at_work: is told of every layer, in
     words.
     """
-    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE):
+    if not is_supported(tvm):
         yield
         return
     limit = int(os.environ.get(LIMIT_VARIABLE, LIMIT))

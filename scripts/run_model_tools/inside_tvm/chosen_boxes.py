@@ -8,7 +8,6 @@ one box overlaps another by more than a threshold has to come out the same.
 import math
 
 from run_model_tools.inside_tvm import own_operators
-from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
 from run_model_tools.inside_tvm.onnx_converters import exchanged
 from run_model_tools.inside_tvm.scatter_and_scan import compute_by
 
@@ -17,11 +16,9 @@ _TOGETHER = 16
 """Kept boxes that one is compared with before it is asked whether one of these was enough."""
 
 
+@own_operators.once
 def install(tvm):
-    """Lets Relay's operators be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE) or hasattr(install, "done"):
-        return
-    install.done = True
+    """Lets Relay's operators be computed so in this process."""
     from tvm import relay, topi
 
     def sorted_(attrs, inputs, out_type):

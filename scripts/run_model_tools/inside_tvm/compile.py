@@ -13,6 +13,7 @@ from run_model_tools.inside_tvm import (
     chosen_boxes,
     faster_folding,
     faster_import,
+    is_supported,
     nan_operators,
     node_names,
     onnx_converters,
@@ -246,7 +247,7 @@ def build_tuned(tvm, mod, params, target, request):
     records = request.get("tuning")
     if not records or not records["files"]:
         return build_forms(tvm, mod, params, target, request, {}, faster_folding.build) + (None,)
-    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+    if not is_supported(tvm):
         # Committed records are of that release; a file that the user names is applied as it is.
         if not records["explicit"]:
             built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build)

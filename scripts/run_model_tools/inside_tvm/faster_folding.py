@@ -10,13 +10,13 @@ import os
 import re
 from collections import defaultdict
 from contextlib import ExitStack
+from functools import lru_cache
 
-from run_model_tools.inside_tvm import bounded_fusion
+from run_model_tools.inside_tvm import bounded_fusion, is_supported
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
+from run_model_tools.inside_tvm.own_operators import once
 from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped
-
-SUPPORTED_RELEASE = "0.18."
 
 # Operators on whole numbers, and on flags, that NumPy has under the same names.
 _OF_NUMBERS = ("add", "subtract", "multiply", "maximum", "minimum", "less", "less_equal", "greater",
@@ -38,12 +38,12 @@ def build(tvm, mod, target, tuning=None, targets=None, **options):
 
     Every constant has to be in `mod` itself (from_onnx with freeze_params=True).  `tuning`, where
     given, is called with the simplified module before its layouts are chosen, and gives a context
-    for the rest of the way; releases other than SUPPORTED_RELEASE do not call it.  `targets` are
+    for the rest of the way; releases other than 0.18 do not call it.  `targets` are
     those of a network on several devices, with `target` for what has no device of its own.
     """
     from tvm import autotvm, relay
 
-    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE):
+    if not is_supported(tvm):
         return relay.build(mod, target=targets or target, **options)
     remember(tvm)
     # Altering layouts leaves notes for the lowering in this context, so one has to span both, and
@@ -156,10 +156,14 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
             return relay.build(mod, target=targets or target, **options)
 
 
+@once
 def remember(tvm):
     """Lets TVM keep what it would find out, or compile, again and again."""
+    from tvm.relay.backend import te_compiler
+
     _know_attributes()
-    _remember_library_information()
+    # It asks for constants of the library, and is called for every extent of a shape.
+    te_compiler.libinfo = lru_cache(maxsize=None)(te_compiler.libinfo)
     _remember_built_modules(tvm)
 
 
@@ -172,8 +176,6 @@ def _know_attributes():
     from tvm.runtime import object as objects
 
     original, names_of = objects.Object.__getattr__, objects._ffi_node_api.NodeListAttrNames
-    if original.__name__ == "known_attribute":
-        return
     # (class, name) of what some object has had, which is asked for at once.
     known = set()
 
@@ -188,31 +190,10 @@ def _know_attributes():
     objects.Object.__getattr__ = known_attribute
 
 
-def _remember_library_information():
-    """libinfo() asks for constants of the library, and is called for every extent of a shape."""
-    from tvm.relay.backend import te_compiler
-
-    original = te_compiler.libinfo
-    if hasattr(original, "cached"):
-        return
-    cache = {}
-
-    def libinfo():
-        if not cache:
-            cache.update(original())
-        return cache
-
-    libinfo.cached = cache
-    te_compiler.libinfo = libinfo
-
-
 def _remember_built_modules(tvm):
     """Lets the interpreter that folds constants compile equal modules once."""
     import tvm.driver
 
-    if getattr(_remember_built_modules, "done", False):
-        return
-    _remember_built_modules.done = True
     known = defaultdict(list)
 
     def build_once(mod, target, target_host=None):
@@ -232,7 +213,7 @@ def fold(tvm, mod):
     """FoldConstant of a module with types, outside a build."""
     from tvm import relay
 
-    if str(tvm.__version__).startswith(SUPPORTED_RELEASE):
+    if is_supported(tvm):
         remember(tvm)
         mod = fold_with_numpy(relay, mod)
     return relay.transform.FoldConstant()(mod)

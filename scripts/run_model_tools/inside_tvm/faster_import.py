@@ -9,13 +9,13 @@ which become constants as numbers: NumPy tries a dozen attributes of each of TVM
 
 from contextlib import contextmanager
 
-from run_model_tools.inside_tvm import faster_folding
+from run_model_tools.inside_tvm import faster_folding, is_supported
 
 
 @contextmanager
 def linear_importer(tvm):
     """While it is open, from_onnx works so; releases other than 0.18 are left as they are."""
-    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+    if not is_supported(tvm):
         yield
         return
     from onnx import checker

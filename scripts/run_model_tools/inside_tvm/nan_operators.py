@@ -1,16 +1,12 @@
 """Relay's operators that choose between numbers, made to keep a NaN (nan_arithmetic.py)."""
 
 from run_model_tools.inside_tvm import nan_arithmetic
-from run_model_tools.inside_tvm.own_operators import replace
-
-_SUPPORTED_RELEASE = "0.18."
+from run_model_tools.inside_tvm.own_operators import once, replace
 
 
+@once
 def install(tvm):
-    """Lets Relay's operators be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(_SUPPORTED_RELEASE) or hasattr(install, "done"):
-        return
-    install.done = True
+    """Lets Relay's operators be computed so in this process."""
     from tvm.relay.op.strategy import generic
 
     te, tir = tvm.te, tvm.tir
@@ -41,7 +37,6 @@ def install(tvm):
         replace(tvm, "nn.max_pool%dd" % rank, generic.schedule_pool,
                 lambda attrs, inputs, shape: nan_arithmetic.max_pool(tvm, tir, inputs[0], attrs,
                                                                      shape))
-
 
     for name in ("argmax", "argmin"):
         def index(attrs, inputs, shape, name=name):

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager, nullcontext
 
-from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
+from run_model_tools.inside_tvm import faster_folding, is_supported, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
 from run_model_tools.inside_tvm.devices.kernels import KINDS
 
@@ -20,9 +20,8 @@ def rewrite(tvm, read, target, request):
     records = request.get("tuning")
     if wanted == "stock":
         raise Unusable("not asked for")
-    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
-        raise Unusable("they need TVM %s and this is %s" % (
-            faster_folding.SUPPORTED_RELEASE.rstrip("."), tvm.__version__))
+    if not is_supported(tvm):
+        raise Unusable("they need TVM 0.18 and this is %s" % tvm.__version__)
     if target.kind.name in KINDS:
         raise Unusable("on GPUs only rows and matrices have some of ours")
     if target.kind.name != "llvm":
@@ -58,8 +57,7 @@ def rewrite(tvm, read, target, request):
 def takes_rows(tvm, target, request):
     """Whether rows and matrices get kernels of ours on the target's GPU (devices/row_layers.py)."""
     return (target.kind.name in KINDS and request.get("kernels", "stock") != "stock"
-            and request["opt_level"] >= 3
-            and str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE))
+            and request["opt_level"] >= 3 and is_supported(tvm))
 
 
 def usable_isa(target):

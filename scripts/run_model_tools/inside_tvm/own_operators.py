@@ -1,5 +1,23 @@
 """Operators of Relay that TVM has not, and other code for some that it has."""
 
+from functools import wraps
+
+from run_model_tools.inside_tvm import is_supported
+
+
+def once(install):
+    """install(tvm), which changes TVM for the rest of the process: more than once is the same, and
+    releases other than ours are left as they are."""
+    done = []
+
+    @wraps(install)
+    def installed(tvm):
+        if is_supported(tvm) and not done:
+            done.append(True)
+            install(tvm)
+
+    return installed
+
 
 def declare(name, text, arguments, type_of):
     """Makes an operator that is fused with no other; arguments: the names of its inputs.

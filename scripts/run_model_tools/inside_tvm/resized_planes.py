@@ -6,7 +6,6 @@ those that are nearly equal is the largest.
 """
 
 from run_model_tools.inside_tvm import own_operators
-from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
 from run_model_tools.inside_tvm.onnx_converters import exchanged
 
 _OPERATOR = "largest_of_resized"
@@ -17,11 +16,9 @@ _MOST = 1 << 24
 """Rows and columns of a resized plane."""
 
 
+@own_operators.once
 def install(tvm):
-    """Lets Relay's operator be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE) or hasattr(install, "done"):
-        return
-    install.done = True
+    """Lets Relay's operator be computed so in this process."""
 
     def type_of(arguments, attributes):
         return tvm.relay.TensorType(arguments[2].shape[:2], "int64")

@@ -8,7 +8,7 @@ it takes transposed convolutions without groups only.
 
 import math
 
-from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
+from run_model_tools.inside_tvm import own_operators
 
 _TASK = 1 << 15
 """Numbers that are worth a task of their own."""
@@ -17,11 +17,9 @@ _COLUMNS = 16
 """Of a task, at least: a cache line of float32."""
 
 
+@own_operators.once
 def install(tvm):
-    """Lets Relay's operators be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE) or hasattr(install, "done"):
-        return
-    install.done = True
+    """Lets Relay's operators be computed so in this process."""
 
     def scattered(attrs, inputs, out_type):
         return [scatter_nd(tvm, *inputs, mode=str(attrs.mode))]

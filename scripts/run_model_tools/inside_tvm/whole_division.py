@@ -5,16 +5,12 @@ sum positive, which is 2^31 or so where it knows nothing of a tensor's numbers: 
 (x + 2) // 3 and (x + 2) % 3 are wrong for nearly all x.
 """
 
-from run_model_tools.inside_tvm import faster_folding
-from run_model_tools.inside_tvm.own_operators import replace
+from run_model_tools.inside_tvm.own_operators import once, replace
 
 
+@once
 def install(tvm):
-    """Lets Relay's operators be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE) or hasattr(
-            install, "done"):
-        return
-    install.done = True
+    """Lets Relay's operators be computed so in this process."""
     from tvm.relay.op.strategy import generic
 
     topi = tvm.topi

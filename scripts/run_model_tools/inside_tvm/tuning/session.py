@@ -9,7 +9,7 @@ import json
 import os
 import time
 
-from run_model_tools.inside_tvm import Refusal, faster_folding, pad_channels
+from run_model_tools.inside_tvm import Refusal, faster_folding, is_supported, pad_channels
 from run_model_tools.inside_tvm.compile import convert_layout, read_onnx
 from run_model_tools.inside_tvm.cpu import llvm_features, native_target
 from run_model_tools.inside_tvm.devices.kernels import KINDS
@@ -96,7 +96,7 @@ class Session:
 
 
 def require_release(tvm):
-    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+    if not is_supported(tvm):
         raise Refusal("import", "its TVM is %s, and tuning is for 0.18: leave "
                       "--tvm-python out" % tvm.__version__)
 
