@@ -64,7 +64,6 @@ void VulkanCommands::begin(bool repeats) {
   begin.flags = repeats ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
                         : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   context_->check(vk.BeginCommandBuffer(handle_, &begin), "filling a buffer of commands");
-  open_ = true;
   count_ = 0;
   accesses_.clear();
   set_pool_ = 0;
@@ -80,7 +79,6 @@ void VulkanCommands::end() {
   memory.dstAccessMask = kAll | VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
   context_->vk().CmdPipelineBarrier(handle_, kStages, kStages | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                                     &memory, 0, nullptr, 0, nullptr);
-  open_ = false;
   context_->check(context_->vk().EndCommandBuffer(handle_), "filling a buffer of commands");
 }
 

@@ -40,7 +40,6 @@ class VulkanCommands {
   void end();
 
   VkCommandBuffer handle() const { return handle_; }
-  bool is_open() const { return open_; }
   // Launches and copies since begin().
   std::size_t count() const { return count_; }
   // Of the CPU's memory taken since begin().
@@ -63,7 +62,6 @@ class VulkanCommands {
   std::shared_ptr<VulkanContext> context_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer handle_ = VK_NULL_HANDLE;
-  bool open_ = false;
   std::size_t count_ = 0;
   // Since the last barrier.
   std::vector<VulkanAccess> accesses_;
