@@ -12,7 +12,7 @@ from conftest import ROOT, run_command
 
 from run_model_tools import environment, params_file
 from run_model_tools.compiling.artifact import library_machine
-from run_model_tools.compiling.compile_model import describe_verification
+from run_model_tools.compiling.report import describe_verification
 from run_model_tools.files import sha256_of
 from small_networks import network, save_classifier, save_two_by_two
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_tools.compiling.job import Job, compile_job
+from run_model_tools.compiling.job import Job
+from run_model_tools.compiling.relay_job import compile_job
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import find_target, named_targets

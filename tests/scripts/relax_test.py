@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling import compile_model, relax_job
+from run_model_tools.compiling import compile_model, relax_job, relay_job
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.verifying import relax_execution
 from run_model_tools.verifying.execution import Machine, NotRun
@@ -146,7 +146,7 @@ def test_dynamic_is_not_for_graphs(folder, command):
 def test_the_other_compiler_is_tried_and_the_report_says_so(folder, monkeypatch, capsys):
     def fails(job):
         raise ToolError(MALFORMED_FILE, "TVM cannot take it: at node 'n' (Odd).")
-    monkeypatch.setattr(compile_model, "compile_job", fails)
+    monkeypatch.setattr(relay_job, "compile_job", fails)
     arguments = ["compile_model", str(folder / "tiny.onnx"), "--out", str(folder / "auto"),
                  "--no-verify"]
     monkeypatch.setattr(sys, "argv", [*arguments, "--compiler", "auto"])

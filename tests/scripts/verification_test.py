@@ -154,7 +154,8 @@ def test_what_was_left_out_is_in_the_metadata(command, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_without_an_emulator_compile_model_compiles_the_plan_again(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from run_model_tools.compiling.job import Job, compile_job
+    from run_model_tools.compiling.job import Job
+    from run_model_tools.compiling.relay_job import compile_job
     from run_model_tools.targets import find_target
 
     monkeypatch.setattr(verification, "machines", lambda machine, target: [])

@@ -10,7 +10,8 @@ from typing import Any
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling.artifact import METADATA, read_metadata
-from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
+from run_model_tools.compiling.job import Job, is_up_to_date
+from run_model_tools.compiling.relay_job import compile_job
 from run_model_tools.inside_tvm import cpu
 from run_model_tools.progress import stage
 from run_model_tools.targets import Target, named_targets
