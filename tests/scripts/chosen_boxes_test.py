@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from scatter_and_scan_test import compiled
+from scatter_and_scan_test import Inputs, arrays, compiled
 
 from run_model_tools.compiling.graph_file import counted_outputs, with_rows_counted
 from small_networks import network, run_onnxruntime
@@ -29,20 +30,10 @@ BOXES = """
 """
 
 
-def same(folder, model, inputs, tolerance=0):
-    """That each output is ONNX Runtime's, to the last bit or within a tolerance."""
-    have = compiled(folder, model, inputs)
-    graph = json.loads((folder / "model.json").read_text())
-    have = with_rows_counted(have, counted_outputs(graph))
-    want = run_onnxruntime(folder / "net.onnx", inputs)
-    for value, one, other in zip(model.graph.output, have, want, strict=True):
-        assert one.dtype == other.dtype and one.shape == other.shape, value.name
-        np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=value.name)
-    return want
+NAN = "(float[1,80] x) => (int64[] i) { v, i = TopK(x, k) }"
 
 
-@pytest.mark.parametrize("rows", [1, 5])
-def test_the_first_of_rows_once_sorted(tmp_path, rows):
+def rows_to_sort(rows: int) -> tuple[onnx.ModelProto, list[Inputs]]:
     random = np.random.default_rng(4)
     x = random.standard_normal((rows, 3001)).astype(np.float32)
     x[:, ::7] = -np.inf
@@ -53,19 +44,11 @@ def test_the_first_of_rows_once_sorted(tmp_path, rows):
                        for name, array in inputs.items())
     outputs = ", ".join(f"{'int64' if name in 'bdfhjil' else 'float'}[] {name}"
                         for name in "abcdefghijkl")
-    model = network(f"({header}) => ({outputs}) {{ {TOP} }}", {
-        "ten": [10], "all": [200], "one": [1]}, 17)
-    same(tmp_path, model, inputs)
+    return network(f"({header}) => ({outputs}) {{ {TOP} }}", {
+        "ten": [10], "all": [200], "one": [1]}, 17), [inputs]
 
 
-def test_a_not_a_number_is_as_large_as_infinity(tmp_path):
-    x = np.arange(80, dtype=np.float32)[None]
-    x[0, [3, 50]] = np.nan, np.inf
-    model = network("(float[1,80] x) => (int64[] i) { v, i = TopK(x, k) }", {"k": [4]}, 17)
-    assert compiled(tmp_path, model, {"x": x})[0].tolist() == [[3, 50, 79, 78]]
-
-
-def test_boxes_that_no_better_one_overlaps(tmp_path):
+def boxes_to_choose() -> tuple[onnx.ModelProto, list[Inputs]]:
     """Of two pictures and three classes, corners in any order, some boxes of no area or equal."""
     random = np.random.default_rng(6)
     corners = random.random((2, 300, 4)).astype(np.float32)
@@ -82,6 +65,42 @@ def test_boxes_that_no_better_one_overlaps(tmp_path):
         "most": [7], "many": [1000], "three": [3], "overlap": np.float32([0.3]),
         "least": np.float32([0.4]), "beyond": np.float32([2])}, 17)
     onnx.checker.check_model(model)
-    found = same(tmp_path, model, inputs)
+    return model, [inputs]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a folder for each of the networks, which are compiled and run by one TVM."""
+    made = tmp_path_factory.mktemp("chosen_boxes")
+    x = np.arange(80, dtype=np.float32)[None]
+    x[0, [3, 50]] = np.nan, np.inf
+    compiled(made, {"row": rows_to_sort(1), "rows": rows_to_sort(5), "boxes": boxes_to_choose(),
+                    "nan": (network(NAN, {"k": [4]}, 17), [{"x": x}])})
+    return made
+
+
+def same(folder: Path, tolerance: float = 0) -> list[np.ndarray]:
+    """That each output is ONNX Runtime's, to the last bit or within a tolerance."""
+    graph = json.loads((folder / "model.json").read_text())
+    have = with_rows_counted(arrays(folder / "out0.npz"), counted_outputs(graph))
+    with np.load(folder / "in0.npz") as inputs:
+        want = run_onnxruntime(folder / "net.onnx", dict(inputs))
+    for index, (one, other) in enumerate(zip(have, want, strict=True)):
+        assert one.dtype == other.dtype and one.shape == other.shape, index
+        np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=str(index))
+    return want
+
+
+@pytest.mark.parametrize("name", ["row", "rows"])
+def test_the_first_of_rows_once_sorted(folder, name):
+    same(folder / name)
+
+
+def test_a_not_a_number_is_as_large_as_infinity(folder):
+    assert arrays(folder / "nan/out0.npz")[0].tolist() == [[3, 50, 79, 78]]
+
+
+def test_boxes_that_no_better_one_overlaps(folder):
+    found = same(folder / "boxes")
     assert [len(one) for one in found][0::3] == [42, 18] and len(found[4]) == 0
     assert 42 < len(found[1]) < 1800 and 42 < len(found[2]) < 1800

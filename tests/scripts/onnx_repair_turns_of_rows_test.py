@@ -4,9 +4,11 @@ held to ONNX Runtime."""
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from chosen_boxes_test import same as same_as_compiled
 from onnx_repair_chosen_order_test import CHOSEN, model, same
+from scatter_and_scan_test import compiled
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
@@ -64,12 +66,14 @@ def test_other_loops_are_refused(body):
         repair(model(CHOSEN + LOOP.format(body=body), ["y"]), {}, counts=True)
 
 
-@pytest.mark.parametrize("attrs", [
-    'mode = "cubic", cubic_coeff_a = -0.75', 'mode = "linear"',
-    'mode = "cubic", coordinate_transformation_mode = "pytorch_half_pixel"'])
-def test_the_largest_element_of_each_resized_plane(tmp_path, attrs):
+#: Resize's attributes.
+RESIZES = {"cubic": 'mode = "cubic", cubic_coeff_a = -0.75', "linear": 'mode = "linear"',
+           "pytorch": 'mode = "cubic", coordinate_transformation_mode = "pytorch_half_pixel"'}
+
+
+def largest_of_resized(resize: str) -> onnx.ModelProto:
     """As torchvision finds points, with the place and the number there."""
-    made = network(f"""(float[5, 2, 3, 4] x, int64[5, 2] sizes) => (
+    return network(f"""(float[5, 2, 3, 4] x, int64[5, 2] sizes) => (
             int64[n, 2] places, float[n, 2] best) {{
         one = ReduceMax<axes = [1, 2, 3], keepdims = 0>(x)
         keep = Greater(one, least)
@@ -81,7 +85,7 @@ def test_the_largest_element_of_each_resized_plane(tmp_path, attrs):
             on = Identity(go)
             plane = Gather(planes, i) size = Gather(sides, i) each = Unsqueeze(plane, zero)
             shape_ = Constant<value_ints = [1, 2]>() to = Concat<axis = 0>(shape_, size)
-            large = Resize<{attrs}>(each, , , to) map = Squeeze(large, zero)
+            large = Resize<{resize}>(each, , , to) map = Squeeze(large, zero)
             flat = Reshape(map, two) place = ArgMax<axis = 1, keepdims = 0>(flat)
             w = Gather(size, one_) column = Mod(place, w) begin = Sub(place, column)
             line = Div(begin, w) of_lines = Gather<axis = 1>(map, line)
@@ -92,8 +96,14 @@ def test_the_largest_element_of_each_resized_plane(tmp_path, attrs):
             after = Concat<axis = 0>(before, row) }}>
     }}""", {"least": np.float32(2), "none": 0, "one_": 1, "zero": [0], "minus": [-1],
             "two": [2, -1], "empty": [0, 2], "mine": [0, 7], "yes": np.bool_(True)}, 17)
+
+
+def test_the_largest_element_of_each_resized_plane(tmp_path):
     x = np.random.default_rng(8).integers(-3, 2, (5, 2, 3, 4)).astype(np.float32)
     x[:4, :, 1, 1:3] = 4  # Of equal ones the first.
     sizes = np.array([[3, 4], [200, 130], [1, 1], [7, 64], [5, 5]])
-    places, _ = same_as_compiled(tmp_path, made, {"x": x, "sizes": sizes}, 1e-5)
-    assert len(places) == 4 and places[0].tolist() == [5, 5]
+    compiled(tmp_path, {name: (largest_of_resized(resize), [{"x": x, "sizes": sizes}])
+                        for name, resize in RESIZES.items()})
+    for name in RESIZES:
+        places, _ = same_as_compiled(tmp_path / name, 1e-5)
+        assert len(places) == 4 and places[0].tolist() == [5, 5]
