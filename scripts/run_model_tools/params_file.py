@@ -152,7 +152,7 @@ def plain(names: Sequence[str], tensor_of: Callable[[str], Tensor]
 
 def aligned(names: Sequence[str], tensor_of: Callable[[str], Tensor]
             ) -> Iterator[bytes | memoryview]:
-    """The same of an aligned file."""
+    """An aligned file with the tensors of these names in their order, piece by piece."""
     listed = []
     for index, name in enumerate(names):
         if is_padding(name):

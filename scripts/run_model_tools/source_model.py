@@ -65,7 +65,7 @@ class SourceModel(ABC):
         """The outputs in the reference, on one thread so that sums are added in one order."""
 
     def run_by(self, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
-        """The same, and which reference it was where there are several."""
+        """The outputs in the reference, and which one it was where there are several."""
         return self.run(inputs), self.reference
 
     def key(self) -> list[Any]:

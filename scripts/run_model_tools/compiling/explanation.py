@@ -72,8 +72,8 @@ def _devices(graph: dict[str, Any]) -> list[str]:
 
 
 def of_functions(kernels: dict[str, Any]) -> dict[str, Any]:
-    """The same of a Relax executable, out of metadata.json's "kernels": its functions of ours in
-    the order in which they are called first; TVM's are counted by operator."""
+    """What explain() gives, of a Relax executable, out of metadata.json's "kernels": its functions
+    of ours in the order in which they are called first; TVM's are counted by operator."""
     nodes = []
     for name, note in kernels.get("functions", {}).items():
         kernel = dict(note)

@@ -173,7 +173,8 @@ def _all_free(takes: Taker, base: Sizes, totals: Totals | None = None
 
 
 def _all_but_one(takes: Taker, base: Sizes) -> tuple[Sizes, Totals] | None:
-    """The same where one extent is the sum of one or two others and what that leaves here."""
+    """Steps and totals where one extent is the sum of one or two others and what that leaves in
+    this example."""
     for count in (1, 2):
         for name in base:
             for parts in combinations([other for other in base if other != name], count):

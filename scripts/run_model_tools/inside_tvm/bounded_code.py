@@ -73,7 +73,7 @@ def implementation_of(compute, schedule, name, plevel=10):
 
 
 def with_schedule(implementation, schedule):
-    """The same implementation of an operator with another schedule."""
+    """That implementation of an operator, with another schedule."""
     return implementation_of(implementation.compute, schedule, implementation.name,
                              implementation.plevel)
 

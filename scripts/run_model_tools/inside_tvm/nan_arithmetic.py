@@ -56,8 +56,8 @@ def _inlined(tensor):
 
 
 def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
-    """The same of all numbers along some axes.  identity: the infinity that any number goes
-    before."""
+    """te.max or te.min of all numbers along some axes.  identity: the infinity that any number
+    goes before."""
     reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, choose, a, b),
                                  lambda dtype: tir.const(identity, dtype))
     along = {axis: tvm.te.reduce_axis((0, x.shape[axis]), "k%d" % axis) for axis in sorted(axes)}

@@ -125,7 +125,7 @@ class Convolution:
         return np.concatenate([of_channel(values, places) for values in constants])
 
     def without_data(self) -> Convolution:
-        """The same with weights that take no memory, for keys of tables."""
+        """This convolution with weights of zeros that take no memory, for messages of tests."""
         return replace(self, weight=np.broadcast_to(np.float32(0), self.weight.shape),
                        bias=np.broadcast_to(np.float32(0), self.bias.shape))
 
@@ -162,8 +162,9 @@ def copied_blocks(conv: Convolution) -> dict[str, object]:
 
 
 def without_idle_taps(conv: Convolution, size: tuple[int, ...]) -> Convolution:
-    """The same on a picture of `size` without rows and columns of taps that only ever fall into the
-    padding: with a dilation as wide as the picture, all but the middle ones."""
+    """A convolution that gives the same on a picture of `size`, without rows and columns of taps
+    that only ever fall into the padding: with a dilation as wide as the picture, all but the middle
+    ones."""
     weight, padding = conv.weight, list(conv.padding)
     for axis in (0, 1):
         extent, stride, dilation = size[axis], conv.strides[axis], conv.dilation[axis]

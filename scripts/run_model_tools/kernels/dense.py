@@ -77,8 +77,8 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
 
 
 def of_rows(dense: Dense, rows: Tensor) -> Product:
-    """The same layer on each row of a float32 (rows, inputs) tensor, as a product of matrices: it
-    reads the weights once for several rows, where the kernel for a vector would for each."""
+    """The layer on each row of a float32 (rows, inputs) tensor, as a product of matrices: it reads
+    the weights once for several rows, where the kernel for a vector would for each."""
     outputs = dense.weight.shape[0]
     program = Program((rows.shape[0], outputs), [])
 

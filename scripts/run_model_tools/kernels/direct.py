@@ -34,7 +34,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
 
 def options_of_tiles(conv: Convolution, isa: Isa, tiles: Sequence[tuple[int, int]]) -> list[dict]:
-    """The same for these register tiles only."""
+    """options() with these register tiles only."""
     return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
             for parts in _parts(conv, isa, tile)[:3] for outside in ("channels", "rows")]
 

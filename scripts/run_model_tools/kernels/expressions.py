@@ -241,7 +241,7 @@ class Builder:
         return self.steps[operand.step]
 
     def _simpler(self, function: str, operands: tuple[Operand, ...]) -> Operation | Operand | None:
-        """The same by other means, or None."""
+        """What gives the same as the function of these operands in fewer steps, or None."""
         first = operands[0]
         second = operands[1] if len(operands) > 1 else Operand()
         if function == "multiply" and second.number == 1 or function == "add" and (

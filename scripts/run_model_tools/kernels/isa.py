@@ -83,7 +83,7 @@ class Isa:
         return "_".join(filter(None, ["x".join(map(str, tile)), self.name]))
 
     def variant_of_bytes(self, *tile: int) -> str:
-        """The same of layers of bytes: "14x2_avx512vnni"."""
+        """What ends the names of C functions of layers of bytes: "14x2_avx512vnni"."""
         return self.variant(*tile) + (self.dot or "")
 
     def defines(self) -> dict[str, object]:

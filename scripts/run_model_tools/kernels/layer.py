@@ -48,7 +48,7 @@ class Window:
         return min(self.first, last) >= 0 and max(self.first, last) < self.count
 
     def of(self, other: Window) -> Window:
-        """The same of what is another window's, within it."""
+        """The window of the tensor that is this window of what another one sees."""
         return replace(other, first=other.first + other.step * self.first,
                        step=other.step * self.step)
 

@@ -50,7 +50,7 @@ def make_layer(step: Step, isa: Isa) -> Layer:
 
 
 def of_one(step: Step, isa: Isa) -> Layer:
-    """The same for one picture of it."""
+    """The layer of a step that is ours, for one picture of its batch."""
     if isinstance(step, LayerStep):
         return step.layer
     if isinstance(step, ConvolutionStep):

@@ -252,7 +252,8 @@ def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
 
 
 def _parts_of_tiles(product: Product, isa: Isa) -> list[tuple[int, int]]:
-    """The same where AMX's tiles make the products; none where they are not faster."""
+    """In how many parts the [rows, columns] of a batch are cut, best guess first, where AMX's tiles
+    make the products; none where these are not faster."""
     batch, rows, columns = product.shape
     number = _number(product, isa, amx=True)
     if number not in ("int8", "bfloat16"):
@@ -266,6 +267,7 @@ def _parts_of_tiles(product: Product, isa: Isa) -> list[tuple[int, int]]:
 
 
 def _parts(product: Product, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
+    """In how many parts they are cut where a register tile makes the products."""
     batch, rows, columns = product.shape
     count = vectors(columns, isa)
     units: dict[int, Units] = {}

@@ -55,13 +55,13 @@ def best_tasks(pieces: int, pixels: int, isa: Isa) -> int:
 
 
 def make(work: PlaneReduction, isa: Isa) -> Layer:
-    """The layer."""
+    """The layer that reduces each plane to a number."""
     tasks = best_tasks(len(work.input_lanes), work.pixels, isa)
     return layer_of(work, isa, tasks, "plane_reduction", f"{work.kind}_of_planes")
 
 
 def layer_of(work: PlaneReduction, isa: Isa, tasks: int, kernel: str, kind: str) -> Layer:
-    """The same by the name of another kernel and kind of layer."""
+    """Such a layer under the name of a kernel and a kind of layer, cut into so many tasks."""
     pieces = work.input_lanes
     joined, neutral = _JOINED[work.kind]
     defines = {

@@ -50,7 +50,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
 
 def options_of_tiles(conv: Convolution, isa: Isa, tiles: Sequence[tuple[int, int]]) -> list[dict]:
-    """The same for these register tiles only."""
+    """options() with these register tiles only."""
     found: list[dict] = []
     for tile in tiles:
         depth = _depth(conv, isa, tile[1])

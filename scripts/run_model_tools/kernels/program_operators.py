@@ -69,7 +69,8 @@ def softmax(program: Program, x: int, is_log: bool) -> int:
 
 def layer_norm(program: Program, x: int, epsilon: float, weight: int | None, bias: int | None,
                mean_of: Callable[[int], int]) -> int:
-    """The same; `mean_of` gives the node of a sum's part of one column."""
+    """Along rows; the node of the result.  `mean_of` gives the node of a sum's part of one column.
+    """
     centred = program.add("subtract", x, mean_of(program.add("sum", x)))
     square = program.add("sum", program.add("multiply", centred, centred))
     variance = program.add("add", mean_of(square), program.add("constant", value=epsilon))

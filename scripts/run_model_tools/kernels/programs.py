@@ -201,7 +201,7 @@ class Program:
         return joined.ending_in(_copy(self, joined, range(len(self.nodes)), read))
 
     def ending_in(self, node: int) -> Program:
-        """The same without what that node, the result, does not need."""
+        """This program with that node as its result, without what it does not need."""
         needed = {node}
         for index in range(node, -1, -1):
             if index in needed:

@@ -31,7 +31,7 @@ class Sources:
         self.names[steps[-1].output] = list(dict.fromkeys(names))
 
     def renamed(self, instead: dict[Tensor, Tensor]) -> Sources:
-        """The same where other tensors stand for some."""
+        """The names where other tensors stand for some."""
         def now(tensor: Tensor) -> Tensor:
             return instead.get(tensor, tensor)
         return Sources({now(tensor): names for tensor, names in self.names.items()},

@@ -23,8 +23,8 @@ class Refused(Exception):
         """The value that would have to be known, if it is that (not_constant())."""
 
     def behind(self, inputs: list[str], all_of_them: bool) -> Refused:
-        """The same where that value is computed of these inputs of the model: they can be frozen
-        in its place, unless nothing would be left to compute."""
+        """This refusal where that value is computed of these inputs of the model: they can be
+        frozen in its place, unless nothing would be left to compute."""
         advice = "make it a constant of the model."
         if not all_of_them:
             advice = (f"it is computed of {' and '.join(map(repr, inputs))}: make that a constant "
@@ -49,7 +49,7 @@ class NodeRefused(ToolError):
         self._parts = (path, op, domain, opset, node, refused)
 
     def up_to(self, tensors: list[str], nodes: int, of: int) -> NodeRefused:
-        """The same with the advice to compile the network up to these tensors."""
+        """This refusal with the advice to compile the network up to these tensors."""
         refused = self._parts[-1]
         advice = (f"with --outputs {','.join(tensors)} the network is compiled up to there, "
                   f"{nodes} of its {of} nodes, and the rest is for the program.")
@@ -58,7 +58,7 @@ class NodeRefused(ToolError):
         return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
 
     def in_branch(self, inputs: list[str]) -> NodeRefused:
-        """The same for a branch of an If that these inputs of the model decide about."""
+        """This refusal where the node is in a branch of an If that these inputs decide about."""
         refused = self._parts[-1]
         which = " ".join(f"--freeze {name}=NUMBER" for name in inputs)
         advice = (f"it lies in a branch that {' and '.join(map(repr, inputs))} may choose: with "

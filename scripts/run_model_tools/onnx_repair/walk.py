@@ -289,7 +289,8 @@ def _check_attributes(node: Node) -> None:
 
 
 def _check_inputs(node: Node, given: Inputs) -> None:
-    """The same of inputs: one that ONNX does not give the operator may change what it computes."""
+    """Refuses inputs that the rule has not looked at and that ONNX does not give the operator here,
+    since they may change what it computes."""
     try:
         known = onnx.defs.get_schema(node.op, node.opset, node.domain).max_input
     except onnx.defs.SchemaError:

@@ -38,11 +38,12 @@ class Pixels:
         return maps[..., y[:, None], x[None, :]]
 
     def bilinear(self, maps: np.ndarray) -> np.ndarray:
-        """The same; beyond the border, its value."""
+        """[..., height, width] -> [..., those of the picture]; beyond the border, its value."""
         return self._weighted(maps, lambda t: np.stack([1 - t, t], -1), 0, True)
 
     def bicubic(self, maps: np.ndarray) -> np.ndarray:
-        """The same by cubic convolution, with the pixels of the border repeated beyond it."""
+        """[..., height, width] -> [..., those of the picture] by cubic convolution; beyond the
+        border, its pixels are repeated."""
         def weights(t: np.ndarray) -> np.ndarray:
             distance = np.stack([1 + t, t, 1 - t, 2 - t], -1)
             near = (_CUBIC + 2) * distance ** 3 - (_CUBIC + 3) * distance ** 2 + 1

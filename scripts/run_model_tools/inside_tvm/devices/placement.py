@@ -38,9 +38,8 @@ class Placement:
             self.found.append((operator, shapes, why))
 
     def note_kernel(self, tvm, kernel, why):
-        """The same of what a fused function computes, of which there is only its name: the
-        operators in it that the reason names, else those that are more than arithmetic by
-        elements."""
+        """Takes in what a fused function computes, of which there is only its name: the operators
+        in it that the reason names, else those that are more than arithmetic by elements."""
         name = kernel.partition(_FUSED)[2].partition("_kernel")[0]
         known = {str(op).replace(".", "_"): str(op) for op in tvm.ir.Op.list_op_names()}
         found = []

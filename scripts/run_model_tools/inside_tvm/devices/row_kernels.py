@@ -48,8 +48,8 @@ def shape_of_product(product, wanted):
 
 
 def of_product(tvm, product, sources, shape):
-    """The same of a product, whose result is of shape_of_product().  Weights are the first of the
-    constants, by columns where has_few_rows()."""
+    """The implementation of a product, whose result is of shape_of_product().  Weights are the
+    first of the constants, by columns where has_few_rows()."""
     te = tvm.te
 
     def compute(attrs, inputs, out_type):

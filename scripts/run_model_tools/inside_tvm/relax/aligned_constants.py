@@ -64,7 +64,7 @@ def write_object(blob, path, compiler, folder):
 
 
 def aligned(blob):
-    """The same modules, in a blob whose tensors are aligned where the blob is."""
+    """A blob of the same modules, whose tensors are aligned where the blob is."""
     reader = _Reader(blob)
     if reader.number() != len(blob) - 8:
         raise UnknownForm("its length is another one")

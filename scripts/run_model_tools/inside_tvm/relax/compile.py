@@ -61,14 +61,15 @@ def compile_model(tvm, request):
 
 
 def _read(tvm, request, target, folder, code):
-    """(module, metadata.json's "kernels")"""
+    """(module, metadata.json's "kernels") of the network, read once or at several sizes."""
     if "readings" in request:
         return open_sizes.read(tvm, request, target, folder, code)
     return _on_kernels(tvm, request, target, folder, code)
 
 
 def _on_kernels(tvm, request, target, folder, code):
-    """The same of a network that is read once."""
+    """(module, metadata.json's "kernels") of a network that is read once, on our kernels where it
+    can be."""
     if "onnx_with_layers" in request:
         try:
             with recurrent.installed(wanted_isa(request, target)):

@@ -31,7 +31,7 @@ def scaled(conv: Convolution, isa: Isa) -> tuple[Convolution, np.ndarray | None]
 
 
 def scaled_with_bias(conv: Convolution, isa: Isa) -> tuple[Convolution, np.ndarray | None]:
-    """The same where the bias is a part of the run."""
+    """scaled() where the bias is a part of the run of products that is summed up in float16."""
     if not isa.half:
         return conv, None
     return _divided(conv, np.maximum(powers(_with_bias(conv)), _LEAST_HALF))

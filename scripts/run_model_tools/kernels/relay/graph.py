@@ -63,6 +63,6 @@ def shape_of(expr: relay.Expr) -> tuple[int, ...]:
 
 
 def shape_of_type(kind: relay.TensorType) -> tuple[int, ...]:
-    """The same of a tensor's type; -1 for an extent that is not known before running."""
+    """The shape that a tensor's type says; -1 for an extent that is not known before running."""
     return tuple(int(d) if isinstance(d, (int, np.integer)) or hasattr(d, "value") else -1
                  for d in kind.shape)

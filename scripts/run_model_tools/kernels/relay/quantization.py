@@ -36,8 +36,11 @@ def quantize(x: relay.Expr, grid: Grid) -> relay.Expr:
 
 
 def to_even(steps: relay.Expr) -> relay.Expr:
-    """TVM writes `steps` out four times when it fuses them, which a chain of such would do to the
-    power of its length: what is made of it has to stop that."""
+    """`steps` rounded, halves to even.
+
+    TVM writes `steps` out four times when it fuses them, which a chain of such would do to the
+    power of its length: what is made of it has to stop that.
+    """
     # TVM rounds halves away from zero, which is to even for half the number.
     half = relay.const(np.float32(0.5))
     even = relay.multiply(relay.round(relay.multiply(steps, half)), relay.const(np.float32(2)))
@@ -47,7 +50,7 @@ def to_even(steps: relay.Expr) -> relay.Expr:
 
 def _quantize_along(x: relay.Expr, scale: relay.Expr, zero: relay.Expr, axis: int,
                     dtype: str) -> relay.Expr:
-    """The same with scales that are computed, or one for each index along an axis."""
+    """QuantizeLinear with scales that are computed, or one for each index along an axis."""
     def alongside(parameter: relay.Expr, kind: str) -> relay.Expr:
         parameter = relay.cast(parameter, kind)
         shape, rank = _shape(parameter), len(_shape(x))

@@ -90,7 +90,7 @@ def numbers_of(steps: relay.Expr, grid: Grid) -> relay.Expr:
 
 
 def steps_of(numbers: relay.Expr, grid: Grid) -> relay.Expr:
-    """The same the other way round."""
+    """How many steps from their zero the whole numbers of a grid are, as float32."""
     return relay.subtract(relay.cast(numbers, "float32"),
                           relay.const(np.float32(grid.zero_point)))
 

@@ -47,7 +47,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
 
 
 def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Rewritten:
-    """The same with products of bfloat16 where they are faster.  Raises NotForUs too where the
+    """rewrite() with products of bfloat16 where they are faster.  Raises NotForUs too where the
     target has no such instructions.
 
     `elsewhere`: the plan is to run on another machine than the one that it is for, however slowly.

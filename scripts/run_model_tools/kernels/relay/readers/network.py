@@ -112,7 +112,8 @@ class Network:
                               lambda *given: writing.to_planar(value, given), "to_planar")
 
     def result(self, value: Value) -> Tensor:
-        """The same of what the network gives: nothing else is joined with how it leaves blocks."""
+        """A value that the network gives, as one tensor of its own layout: nothing else is joined
+        with how it leaves blocks."""
         if not isinstance(value, Blocked) or not value.is_float:
             return self.plain(value)
         output = Tensor((value.batch, value.channels, *value.size))

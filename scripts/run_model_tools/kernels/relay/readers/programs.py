@@ -30,7 +30,8 @@ def add_program(net: Network, program: Program) -> View | None:
 
 
 def _add_with_columns(net: Network, program: Program) -> View | None:
-    """The same with a number for every place, also where all of a row are alike or it has one."""
+    """add_program() with a number for every place, also where all of a row are alike or it has one.
+    """
     made = add_program(net, program)
     if made is None or not program.gives_rows:
         return made
