@@ -91,36 +91,11 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     from_softmax = probabilities.made_by_softmax(subject.model) if steps is None else []
     largest, undecided = 0.0, None
     for inputs, wanted, outputs in zip(given, expected, results):
-        noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
-            subject.model, inputs))
-        for index, (name, want, have) in enumerate(zip(
-                subject.model.outputs, wanted, _as_many(outputs, wanted))):
-            def samples(index: int = index, noisy: Noisy = noisy) -> list[np.ndarray]:
-                return [sample[index] for sample in noisy()]
-
-            step = steps[index] if steps else None
-            unit = 1.0 if subject.model.output_scales[index] is not None else (
-                step if isinstance(subject.model, TfliteModel)
-                and subject.model.were_bytes[index] else None)
-            if unit is not None:
-                found = compare_steps(
-                    name, np.rint(want / unit), np.rint(have / unit), tolerance,
-                    lambda samples=samples, unit=unit: [  # type: ignore[misc]
-                        np.rint(sample / unit) for sample in samples()])
-            else:
-                found = compare(
-                    name, want, have, tolerance, samples, steps is not None, step,
-                    functools.partial(_equally_good, subject.model, inputs, index, tolerance))
-                if found.complaint is None and steps is None and from_softmax[index]:
-                    found = found.and_also(probabilities.compare_logarithms(
-                        name, want, have, tolerance, samples))
-            if (found.complaint or found.undecided) and index in subject.of_values and any(
-                    compare(name, want, sample, tolerance, list).complaint for sample in samples()):
-                # Rounding decides which rows these are, or in what order they come.
-                found = compare(name, want, _ordered(subject, index, wanted, outputs), tolerance,
-                                list)
-                if found.complaint is not None:
-                    found = Difference(undecided=True)
+        run = _Run(inputs, wanted, _as_many(outputs, wanted), _once(
+            lambda inputs=inputs: noisy_runs(subject.model, inputs)))  # type: ignore[misc]
+        for index, name in enumerate(subject.model.outputs):
+            found = _difference(subject, run, index, tolerance, steps,
+                                steps is None and from_softmax[index])
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
@@ -139,6 +114,52 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
             "in a hundred whole numbers, by a step")}
     return {"done": True, "reference": reference, **where, **_runs(subject, given, results),
             "tolerance": tolerance, "relative_difference": largest}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the reference and the compiled network gave for some inputs."""
+
+    inputs: Tensors
+    wanted: list[np.ndarray]
+    outputs: list[np.ndarray]
+    noisy: Noisy
+    """The reference's outputs with weights and inputs changed as rounding changes them."""
+
+
+def _difference(subject: Subject, run: _Run, index: int, tolerance: float,
+                steps: list[float | None] | None, is_softmax: bool) -> Difference:
+    """How an output differs from the reference's.  steps: of all outputs of a network that rounds
+    between its layers (output_steps())."""
+    model, name = subject.model, subject.model.outputs[index]
+    want, have = run.wanted[index], run.outputs[index]
+
+    def samples() -> list[np.ndarray]:
+        return [sample[index] for sample in run.noisy()]
+
+    step = steps[index] if steps else None
+    unit: float | None = None
+    if model.output_scales[index] is not None:
+        unit = 1.0
+    elif isinstance(model, TfliteModel) and model.were_bytes[index]:
+        unit = step
+    if unit is not None:
+        found = compare_steps(name, np.rint(want / unit), np.rint(have / unit), tolerance,
+                              lambda: [np.rint(sample / unit) for sample in samples()])
+    else:
+        found = compare(name, want, have, tolerance, samples, steps is not None, step,
+                        functools.partial(_equally_good, model, run.inputs, index, tolerance))
+        if found.complaint is None and is_softmax:
+            found = found.and_also(probabilities.compare_logarithms(
+                name, want, have, tolerance, samples))
+    if (found.complaint or found.undecided) and index in subject.of_values and any(
+            compare(name, want, sample, tolerance, list).complaint for sample in samples()):
+        # Rounding decides which rows these are, or in what order they come.
+        found = compare(name, want, _ordered(subject, index, run.wanted, run.outputs), tolerance,
+                        list)
+        if found.complaint is not None:
+            found = Difference(undecided=True)
+    return found
 
 
 def _runs(subject: Subject, given: list[Tensors], results: list[list[np.ndarray]]
@@ -161,7 +182,7 @@ def _ordered(subject: Subject, index: int, wanted: list[np.ndarray],
 
 def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float,
                 asked: float, stated: Sequence[str | None] | None = None) -> dict[str, Any]:
-    """The same of a network of 8 bits, against the float32 network on pictures.
+    """verify() of a network of 8 bits, against the float32 network on pictures.
 
     It is another network, so not the single numbers are judged but how often another class is the
     best one, and by how much numbers are off in the root mean square (judged.py).  stated: what is
@@ -208,7 +229,7 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float,
 
 
 def verify_rounded(subject: Subject, tolerance: float, precision: str) -> dict[str, Any]:
-    """The same of a network in float16 or bfloat16, against the float32 one on random inputs.
+    """verify() of a network in float16 or bfloat16, against the float32 one on random inputs.
 
     It rounds more than float32 does, so single numbers may be off by more than their neighbours;
     what is judged is the root mean square of what they are off by (largest_slice_error()).
