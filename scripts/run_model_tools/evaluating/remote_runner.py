@@ -99,7 +99,7 @@ class RemoteRunner:
         layout = self._input.get("layout") or guess_layout(shape) or "NCHW"
         tensor = preprocess(pixels, self._spec, shape, self._input["dtype"], layout).tensor
         np.savez(given, **{self._input["name"]: tensor})
-        self._ask(f"{given}\t{outputs}", "done")
+        self._ask(f"{given}\t{outputs}")
         extents = dict(zip(layout, shape))
         size = (pixels.shape[1], pixels.shape[0])
         placement = placement_of(self._spec, size, (extents["W"], extents["H"]))
@@ -120,13 +120,14 @@ class RemoteRunner:
                   for k, value in enumerate(values)]
         return {"results": Reference(names, values, placement).results(self._tasks)}
 
-    def _ask(self, line: str, expected: str) -> None:
+    def _ask(self, line: str) -> None:
+        """Has the client do what the line says, to its end."""
         process = self._process or self._connected()
         assert process.stdin
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(line + "\n")
             process.stdin.flush()
-        self._expect(process, expected)
+        self._expect(process, "done")
 
     def _connected(self) -> subprocess.Popen[str]:
         if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():

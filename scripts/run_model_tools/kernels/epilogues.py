@@ -46,7 +46,7 @@ class Epilogue:
         return self.calls[-1]
 
 
-def find_epilogues(body: relay.Expr, expressions: bool = True) -> dict[relay.Expr, Epilogue]:
+def find_epilogues(body: relay.Expr, expressions: bool) -> dict[relay.Expr, Epilogue]:
     """By the last expression that each takes in.
 
     Where two convolutions are added, the one that is computed last takes the other as residual.

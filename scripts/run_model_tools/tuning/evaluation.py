@@ -36,8 +36,7 @@ def can_run_here(target: Target) -> bool:
     return _X86.index(target.name) <= _X86.index(level)
 
 
-def variants(job: TuningJob, folder: Path,
-             there: Path | None = None) -> dict[str, tuple[RecordFile, ...]]:
+def variants(job: TuningJob, folder: Path, there: Path) -> dict[str, tuple[RecordFile, ...]]:
     """The ways to compile that the files of one folder allow: name -> files.
 
     there: the folder in which compile_model looks.  What it takes now for layers is a way too,
@@ -52,8 +51,8 @@ def variants(job: TuningJob, folder: Path,
     ways: dict[str, tuple[RecordFile, ...]] = {"untuned": ()}
     if by_layer:
         ways["autotvm"] = by_layer
-        before = there and record_file(there, "autotvm")
-        if before and before.path.exists() and not same_records(before.path, by_layer[0].path):
+        before = record_file(there, "autotvm")
+        if before.path.exists() and not same_records(before.path, by_layer[0].path):
             ways["before"] = (before,)
     for kind in ("graph", "auto_scheduler", "metaschedule"):
         if kind in files:
@@ -67,8 +66,7 @@ def same_records(one: Path, other: Path) -> bool:
             == [record.text for record in records.read(other)[1]])
 
 
-def evaluate(job: TuningJob, folder: Path, seconds: float,
-             there: Path | None = None) -> dict[str, Any]:
+def evaluate(job: TuningJob, folder: Path, seconds: float, there: Path) -> dict[str, Any]:
     """race() of the untuned network and every variant of the folder's files."""
     return race(job, variants(job, folder, there), job.log_dir / "evaluation", seconds)
 

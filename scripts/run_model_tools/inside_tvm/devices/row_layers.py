@@ -43,7 +43,7 @@ _REDUCTIONS = (*_ALONG_ROWS, "sum", "max", "min")
 _MOVES = MOVES - {"copy"} | {"split", "take"}
 
 
-def with_row_layers(tvm, module, with_products=True):
+def with_row_layers(tvm, module, with_products):
     """The rewriting.Rewritten of a module that is simplified and has its constants folded
     (faster_folding); None where nothing becomes such a layer.  with_products: whether products are
     among them, which records of tuning are of TVM's."""

@@ -78,7 +78,7 @@ def mark(mod: tvm.IRModule) -> tvm.IRModule:
                       lambda x, grid: _call(DEQUANTIZE, x, grid), rows=True)
 
 
-def spell_out(mod: tvm.IRModule, rows: bool = False) -> tvm.IRModule:
+def spell_out(mod: tvm.IRModule, rows: bool) -> tvm.IRModule:
     """With arithmetic instead of them, for TVM's schedules; `rows`: as rows of whole numbers of
     float32 where they are no pictures."""
     return _rewritten(mod, quantize, dequantize, rows=rows)
@@ -113,7 +113,7 @@ def _register() -> None:
 
 
 def _rewritten(mod: tvm.IRModule, to_whole: Callable, to_float: Callable,
-               rows: bool = False) -> tvm.IRModule:
+               rows: bool) -> tvm.IRModule:
     if not any(operator(e).startswith("qnn.") for e in _calls(mod["main"])):
         return mod
     main = relay.transform.InferType()(mod)["main"]
