@@ -167,7 +167,7 @@ def put_or_compare(folder: Path, files: dict[str, bytes], check: bool) -> int:
 
 @functools.cache
 def sources_hash(*folders: Path) -> str:
-    """Of all sources and their data below the folders."""
+    """A hash of all sources and their data below the folders."""
     files = [path for folder in folders for path in sorted(folder.rglob("*"))
              if path.suffix in (".h", ".in", ".py", ".json")]
     parts = [[path.name, sha256_of(path)] for path in files]

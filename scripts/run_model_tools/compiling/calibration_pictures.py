@@ -91,7 +91,7 @@ def stated(spec: Preprocessing | None, flag: str) -> Preprocessing:
 
 
 def crops_of(picture: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
-    """Of 70 to 95 % of the picture's sides, every second one mirrored."""
+    """Random parts of the picture, of 70 to 95 % of its sides, every second one mirrored."""
     height, width = picture.shape[:2]
     views = []
     for index in range(count):

@@ -27,7 +27,7 @@ class ExactSizes:
 
     sizes: list[Sizes]
     shapes: list[Shapes]
-    """Of the inputs at these sizes."""
+    """The inputs' shapes at these sizes."""
 
     def request(self) -> list[dict[str, Any]]:
         """What the worker is told of them."""

@@ -31,7 +31,7 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64)
 _COUNTS = (21, 27, 38)
 """Multiples that soon become odd numbers when they are halved."""
 _MOST = 4096
-"""Of an extent, where nothing in the network ends before."""
+"""The largest extent that is tried, where nothing in the network ends before."""
 _SMALL = 3
 """Steps, of sizes at which it is compared."""
 _COMPARED = 2

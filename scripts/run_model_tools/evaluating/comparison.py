@@ -67,7 +67,7 @@ def _differs(a: Result, b: Result) -> bool:
 
 
 def text(report: dict[str, Any]) -> list[str]:
-    """As a person reads it."""
+    """The lines of a report for people."""
     count = report["pictures"]
     right = report["right"]
     lines = [f"{count} pictures in both runs; of {report['changed']} the prediction changed",

@@ -33,7 +33,7 @@ class Outline:
 
 
 def _cut(values: np.ndarray) -> np.ndarray:
-    """As C makes whole numbers of others."""
+    """Whole numbers with the fractions cut off, as C makes them."""
     return np.trunc(values).astype(np.int64)
 
 

@@ -33,7 +33,7 @@ _CLIENT = PACKAGE / "inside_tvm" / "remote_network.py"
 
 
 def tasks_of(metadata: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of metadata.json, which has one or a list of them, or none."""
+    """The tasks of metadata.json, which has one or a list of them, or none."""
     found = metadata.get("tasks") or []
     return [found] if isinstance(found, dict) else found
 

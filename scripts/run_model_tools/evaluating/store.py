@@ -114,7 +114,7 @@ def open_store(path: Path, facts: dict[str, Any]) -> Iterator[Store]:
 
 @contextmanager
 def read_store(path: Path) -> Iterator[Store]:
-    """Of a run that is there. Raises ToolError (3, 4)."""
+    """The results of a run that is there. Raises ToolError (3, 4)."""
     with _connected(path, must_exist=True) as connection:
         yield Store(connection, path)
 

@@ -46,7 +46,7 @@ def install(tvm):
 
 
 def kept(inputs, most, centers):
-    """The call that gives what suppressed() says of the same."""
+    """A call of the operator that suppressed() computes, of its first four arguments."""
     import tvm
 
     install(tvm)
@@ -54,8 +54,8 @@ def kept(inputs, most, centers):
 
 
 def converters():
-    """Meanwhile Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to, and TopK
-    of the least too."""
+    """While it is open, Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to,
+    and TopK of the least too."""
     import tvm
     from tvm.relay.frontend import onnx as importer
 

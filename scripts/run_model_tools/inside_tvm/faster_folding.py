@@ -288,7 +288,7 @@ def evaluate(name, attrs, args):
 
 
 def _evaluate_list(name, attrs, args):
-    """Of operators that take a tuple."""
+    """evaluate() for operators that take a tuple."""
     import numpy as np
 
     if name == "concatenate" and len(args) == 1:

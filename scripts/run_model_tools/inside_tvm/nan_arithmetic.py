@@ -144,7 +144,7 @@ def logical_not(tvm, tir, x):
 
 
 def not_equal(tvm, tir, a, b):
-    """Of two tensors, broadcast."""
+    """Whether two tensors, broadcast, differ: true beside a NaN."""
     same = with_itself(tvm, tir, a, b)
     return logical_not(tvm, tir, tvm.topi.equal(a, b) if same is None else same)
 

@@ -20,8 +20,8 @@ _KEPT, _ALMOST_HALF = -1 << 16, (1 << 15) - 1
 
 @contextmanager
 def exchanged(frontend, change):
-    """Meanwhile from_onnx of a module of TVM takes the converters, by operators' names, that
-    `change` makes of its own."""
+    """While it is open, from_onnx of a module of TVM takes the converters, by operators' names,
+    that `change` makes of its own."""
     original = frontend._get_convert_map
     # For each node the importer makes all of them anew, in 3 ms.
     frontend._get_convert_map = lru_cache(maxsize=None)(lambda *opset: change(original(*opset)))
@@ -32,8 +32,8 @@ def exchanged(frontend, change):
 
 
 def exact():
-    """Meanwhile Relay's from_onnx rounds whole numbers to themselves, and expands to extents as all
-    are."""
+    """While it is open, Relay's from_onnx rounds whole numbers to themselves, and expands to
+    extents as all are."""
     from tvm import relay
     from tvm.relay.frontend import onnx as importer
 

@@ -11,8 +11,8 @@ NAME = "DynamicQuantizeLSTM"
 
 
 def installed():
-    """Meanwhile from_onnx takes such nodes: one step after the other, where nobody has said
-    better."""
+    """While it is open, from_onnx takes such nodes: one step after the other, unless another
+    converter is open for them."""
     from tvm.relay.frontend import onnx as importer
 
     return exchanged(importer, lambda known: {NAME: converter(None), **known})

@@ -9,7 +9,8 @@ from run_model_tools.inside_tvm.onnx_converters import exchanged
 
 
 def installed(isa):
-    """Meanwhile from_onnx makes such layers for the instruction set wherever there is a kernel."""
+    """While it is open, from_onnx makes such layers for the instruction set wherever there is a
+    kernel."""
     from tvm.relay.frontend import onnx as importer
 
     return exchanged(importer, lambda known: {

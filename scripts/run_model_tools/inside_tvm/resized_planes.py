@@ -34,8 +34,8 @@ def install(tvm):
 
 
 def converters():
-    """Meanwhile Relay's from_onnx takes the nodes that an ArgMax of resized planes is repaired to.
-    """
+    """While it is open, Relay's from_onnx takes the nodes that an ArgMax of resized planes is
+    repaired to."""
     import tvm
     from tvm.relay.frontend import onnx as importer
 

@@ -10,7 +10,7 @@ MOST_TURNS = 1000
 """TVM's passes and its builds of a network of so many copies of a loop's body take minutes."""
 
 _ENDS_PROGRAMS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
-"""Of whole numbers, by 0."""
+"""Operators that end a program where they divide whole numbers by 0."""
 
 
 def while_loop(converter, operator):

@@ -11,11 +11,11 @@ from run_model_tools.tflite.file import COMPLEX
 
 _MOVES = ("EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE", "STRIDED_SLICE",
           "TRANSPOSE")
-"""Of complex numbers, which are pairs here."""
+"""Operators that move complex numbers, which are pairs here, part by part."""
 
 
 def converters(relay):
-    """By the operators' names."""
+    """By operators' names, functions of the importer's converter and one operator."""
     def unary(make):
         return lambda converter, op: make(_inputs(converter, op)[0])
 
@@ -317,7 +317,7 @@ def _rfft2d(relay, converter, op):
 
 
 def _parts(converter, op):
-    """Of complex numbers."""
+    """The real and imaginary parts of an operator's complex input."""
     return converter.exp_tab.get_expr(converter.names[int(op.Inputs(0))]).fields
 
 

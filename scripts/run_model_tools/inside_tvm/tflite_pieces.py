@@ -52,7 +52,7 @@ class Pieces:
 
 
 def converters(relay, pieces):
-    """By the operators' names."""
+    """By operators' names, functions of the importer's converter and one operator."""
     return {
         "SLICE": lambda converter, op: _slice(converter, op, pieces),
         "STRIDED_SLICE": lambda converter, op: _strided_slice(relay, converter, op, pieces),

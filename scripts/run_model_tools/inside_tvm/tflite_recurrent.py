@@ -20,7 +20,7 @@ _AUXILIARY = slice(39, 48)
 
 
 def converters(relay):
-    """By the operators' names."""
+    """By operators' names, functions of the importer's converter and one operator."""
     return {"UNIDIRECTIONAL_SEQUENCE_LSTM": lambda converter, op: _one_way(relay, converter, op),
             "BIDIRECTIONAL_SEQUENCE_LSTM": lambda converter, op: _both_ways(relay, converter, op)}
 

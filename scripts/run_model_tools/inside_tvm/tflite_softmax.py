@@ -18,7 +18,7 @@ _PARTS = 512
 
 
 def converters(relay):
-    """By the operators' names."""
+    """By operators' names, functions of the importer's converter and one operator."""
     return {"SOFTMAX": lambda converter, op: _softmax(relay, converter, op)}
 
 

@@ -98,7 +98,7 @@ def find(work: Work, isa: Isa) -> Kernel | None:
 
 @contextmanager
 def replaced_by(table: Mapping[str, Kernel]) -> Iterator[None]:
-    """Meanwhile `table`, by keys, is all that was measured."""
+    """While it is open, `table`, by keys, stands for all that was measured."""
     _instead.append(table)
     try:
         yield

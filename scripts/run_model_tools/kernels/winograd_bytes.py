@@ -22,7 +22,7 @@ _goals = [SPEED]
 
 @contextmanager
 def goal(name: str) -> Iterator[None]:
-    """Meanwhile the goal, of GOALS, decides."""
+    """While it is open, this goal, of GOALS, decides."""
     _goals.append(name)
     try:
         yield

@@ -51,7 +51,7 @@ class Detections:
 
 @dataclass(frozen=True)
 class _Matched:
-    """Of one picture, category and size: the surest detections first."""
+    """The detections of one picture, category and size, the surest first."""
 
     scores: np.ndarray
     matched: np.ndarray

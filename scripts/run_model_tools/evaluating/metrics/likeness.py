@@ -49,7 +49,7 @@ def _ssim(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _blurred(plane: np.ndarray) -> np.ndarray:
-    """Where the window lies inside."""
+    """Means weighted by a Gaussian window, where it lies inside the plane."""
     places = np.arange(-_RADIUS, _RADIUS + 1)
     window = np.exp(-0.5 * (places / _SIGMA) ** 2)
     window /= window.sum()

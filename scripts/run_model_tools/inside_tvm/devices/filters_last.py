@@ -4,7 +4,7 @@ threads neighbouring numbers, also where a group sums up a few of the channels o
 from run_model_tools.inside_tvm.devices import tiles
 
 NAME = "filters_last"
-"""Of the implementation."""
+"""The name of the implementation among TVM's of the operator."""
 _LAYOUT = "IHWO"
 _FEW = 4
 """Filters that are fewer stay as they are."""

@@ -20,7 +20,7 @@ _LATENCY = 200
 _AT_A_TIME = 2.2
 _LEAST_WARPS, _ISSUED, _WAIT = 4, 3.5, 4
 _GUARD = 0.24
-"""Of a multiplication that asks whether it is beyond the result."""
+"""What it costs a multiplication to ask whether it is beyond the result."""
 _SECOND_KERNEL, _PART = 1650, 0.1
 _WARP = 32
 _THREADS = 256

@@ -14,7 +14,7 @@ import math
 from run_model_tools.inside_tvm.devices import tiles
 
 NAME = "patches"
-"""Of the implementation."""
+"""The name of the implementation among TVM's of the operator."""
 GROUPS = "groups"
 """The attribute of the sum which says how many groups of channels it has."""
 ALONG_KERNELS = "patches_along_kernels"

@@ -11,7 +11,7 @@ from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices.products import bind_each
 
 NAME = "cumsum"
-"""Of Relay's operator."""
+"""The name of Relay's operator."""
 _SHORT = 64
 """Numbers of a row that one piece may have."""
 

@@ -56,7 +56,7 @@ _ISSUED = 4
 _WAIT = 4
 """Between a thread's instructions."""
 _GUARD = 0.3
-"""Of a multiplication that asks whether it is beyond the result."""
+"""What it costs a multiplication to ask whether it is beyond the result."""
 _SECOND_KERNEL, _PART = 2000, 0.1
 """To sum up parts: once, and of each result in each of them."""
 _BYTES = 4

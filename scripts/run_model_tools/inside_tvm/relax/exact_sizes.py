@@ -60,7 +60,7 @@ def _taken_in(tvm, made, name, module):
 
 
 def _place(tvm, made, variable, function, beside_name):
-    """Where a function is, or goes."""
+    """The variable in the module of an equal function, or the one that this function gets."""
     import tvm_ffi
 
     there = next((v for v in made.functions if v.name_hint == variable.name_hint), None)

@@ -85,7 +85,7 @@ class Bindings:
         return bool(readers) and readers <= set(members)
 
     def _array(self, value):
-        """Of what importers compute from constants."""
+        """The array that importers compute from constants; None of anything else."""
         name = called_operator(value).removeprefix("relax.")
         compute = _FOLDED.get(name)
         extents = extents_of(value) if compute else None

@@ -213,7 +213,7 @@ class OpenKernels:
         return self._products(bindings, call)
 
     def _products(self, bindings, call, transpose=None):
-        """Of any two tensors, and the transpose that follows."""
+        """A call of our product of any two tensors, and the transpose that follows."""
         from run_model_tools.kernels.tiles import open_products_tile
 
         if not is_float32(call) or not all(map(is_float32, call.args)):

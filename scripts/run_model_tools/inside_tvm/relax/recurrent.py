@@ -169,8 +169,8 @@ BOTH_WAYS(gru_reset_after, 4, 3, 1)
 
 
 def installed(isa=None):
-    """Meanwhile TVM's importer takes such nodes; with an instruction set, LSTM and GRU of a number
-    of steps that is known as layers of our kernels."""
+    """While it is open, TVM's importer takes such nodes; with an instruction set, LSTM and GRU of a
+    number of steps that is known become layers of our kernels."""
     from tvm.relax.frontend.onnx import onnx_frontend
 
     kinds = ("rnn", "lstm", "gru") if isa is None else ("lstm", "gru")

@@ -227,7 +227,7 @@ def _shapes(arguments):
 
 
 def _bytes(arguments):
-    """Of the inputs; the output is of their order."""
+    """How many bytes the inputs have; the output is of their order."""
     total = 0
     for _, shape, dtype in _tensors(arguments):
         size = int("".join(c for c in dtype if c.isdigit()) or 32) // 8

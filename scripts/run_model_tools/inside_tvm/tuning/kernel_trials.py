@@ -166,7 +166,8 @@ def written(conv, lanes):
 
 @contextmanager
 def raised_priority(wanted):
-    """Meanwhile no other program gets this process's CPUs, where the user has the right to that."""
+    """While it is open, no other program gets this process's CPUs, where the user has the right to
+    that."""
     if not wanted:
         yield
         return

@@ -21,7 +21,7 @@ class TimeOver(Exception):
 
 @contextmanager
 def flat_weights():
-    """Meanwhile TVM takes products whose weights MetaSchedule has laid out along one axis.
+    """While it is open, TVM takes products whose weights MetaSchedule has laid out along one axis.
 
     It counts the axes of weights before it gives them the shape that they had.
     """
