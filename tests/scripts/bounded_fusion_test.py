@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
-import pytest
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
-from small_networks import network
+from small_networks import network, run_onnxruntime
 
 STEPS = 12
 SEARCH = """
@@ -41,25 +39,11 @@ def model(body: str, first: str) -> onnx.ModelProto:
                     "w": np.eye(16, dtype=np.float32)}, 17)
 
 
-@pytest.mark.parametrize("first", ["Abs(given)", "MatMul(given, w)"])
-def test_what_is_read_twice_in_each_step(first, tmp_path):
+def test_what_is_read_twice_in_each_step(tmp_path):
     x = np.random.default_rng(3).uniform(0, 1, (4, 16)).astype(np.float32)
-    np.savez(tmp_path / "in.npz", given=x)
-    requests, runs = [], []
-    for number, body in enumerate((SEARCH, ITERATION, TANGENTS)):
-        directory = tmp_path / str(number)
-        directory.mkdir()
-        onnx.save(model(body, first), str(directory / "model.onnx"))
-        requests.append({"onnx": str(directory / "model.onnx"), "target": "llvm -mcpu=x86-64-v3",
-                         "opt_level": 3, "shapes": {"given": x.shape}, "kernels": "auto",
-                         "directory": str(directory)})
-        runs.append({"directory": str(directory), "inputs": str(tmp_path / "in.npz"),
-                     "outputs": str(directory / "0.npz")})
-    made = tvm_process.call("compile_many", None, requests=requests)["results"]
-    assert not [one["error"] for one in made if "error" in one]
-    tvm_process.call("run_many", None, requests=runs)
-    for one in runs:
-        path = one["outputs"].replace("0.npz", "model.onnx")
-        want = onnxruntime.InferenceSession(path).run(None, {"given": x})[0]
-        with np.load(one["outputs"]) as file:
-            np.testing.assert_allclose(file[file.files[0]], want, rtol=1e-6, atol=1e-6)
+    networks = {f"{number}{first[:3]}": (model(body, first), [{"given": x}])
+                for number, body in enumerate((SEARCH, ITERATION, TANGENTS))
+                for first in ("Abs(given)", "MatMul(given, w)")}
+    for name, [[have]] in compiled_outputs(tmp_path, networks, kernels="auto").items():
+        [want] = run_onnxruntime(networks[name][0], {"given": x})
+        np.testing.assert_allclose(have, want, rtol=1e-6, atol=1e-6, err_msg=name)

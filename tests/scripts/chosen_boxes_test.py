@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from scatter_and_scan_test import Inputs, arrays, compiled
+from tvm_outputs import Inputs, compiled_outputs, outputs_in
 
 from run_model_tools.compiling.graph_file import counted_outputs, with_rows_counted
 from small_networks import network, run_onnxruntime
@@ -74,15 +74,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("chosen_boxes")
     x = np.arange(80, dtype=np.float32)[None]
     x[0, [3, 50]] = np.nan, np.inf
-    compiled(made, {"row": rows_to_sort(1), "rows": rows_to_sort(5), "boxes": boxes_to_choose(),
-                    "nan": (network(NAN, {"k": [4]}, 17), [{"x": x}])})
+    compiled_outputs(made, {
+        "row": rows_to_sort(1), "rows": rows_to_sort(5), "boxes": boxes_to_choose(),
+        "nan": (network(NAN, {"k": [4]}, 17), [{"x": x}])})
     return made
 
 
 def same(folder: Path, tolerance: float = 0) -> list[np.ndarray]:
     """That each output is ONNX Runtime's, to the last bit or within a tolerance."""
     graph = json.loads((folder / "model.json").read_text())
-    have = with_rows_counted(arrays(folder / "out0.npz"), counted_outputs(graph))
+    have = with_rows_counted(outputs_in(folder / "0.npz"), counted_outputs(graph))
     with np.load(folder / "in0.npz") as inputs:
         want = run_onnxruntime(folder / "net.onnx", dict(inputs))
     for index, (one, other) in enumerate(zip(have, want, strict=True)):
@@ -97,7 +98,7 @@ def test_the_first_of_rows_once_sorted(folder, name):
 
 
 def test_a_not_a_number_is_as_large_as_infinity(folder):
-    assert arrays(folder / "nan/out0.npz")[0].tolist() == [[3, 50, 79, 78]]
+    assert outputs_in(folder / "nan/0.npz")[0].tolist() == [[3, 50, 79, 78]]
 
 
 def test_boxes_that_no_better_one_overlaps(folder):

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
-from small_networks import network
+from small_networks import network, run_onnxruntime
 
 RANDOM = np.random.default_rng(6)
 SHAPE = (4, 3, 5, 2)
@@ -66,24 +65,9 @@ def model() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("compiler", ["relay", pytest.param("relax", marks=pytest.mark.full)])
 def test_places(compiler, tmp_path: Path):
-    onnx.save(model(), str(tmp_path / "model.onnx"))
-    x = RANDOM.standard_normal(SHAPE).astype(np.float32)
-    wanted = onnxruntime.InferenceSession(str(tmp_path / "model.onnx")).run(None, {"given": x})
-    ending = "" if compiler == "relay" else "_relax"
-    made = tvm_process.call(f"compile_many{ending}", None, requests=[
-        {"onnx": str(tmp_path / "model.onnx"), "target": "llvm -mcpu=x86-64-v3", "opt_level": 3,
-         "shapes": {"given": SHAPE}, "kernels": "auto", "directory": str(tmp_path)}])
-    assert "error" not in made["results"][0]
-    if compiler == "relay":
-        np.savez(tmp_path / "in.npz", given=x)
-        run = {"directory": str(tmp_path), "inputs": str(tmp_path / "in.npz"),
-               "outputs": str(tmp_path / "0.npz")}
-    else:
-        np.savez(tmp_path / "in.npz", x)
-        run = {"library": str(tmp_path / "model.so"), "outputs": str(tmp_path),
-               "inputs": [str(tmp_path / "in.npz")]}
-    tvm_process.call(f"run_many{ending}", None, requests=[run])
-    with np.load(tmp_path / "0.npz") as file:
-        found = [file[name] for name in file.files]
+    x = {"given": RANDOM.standard_normal(SHAPE).astype(np.float32)}
+    made = model()
+    wanted = run_onnxruntime(made, x)
+    [found] = compiled_outputs(tmp_path, {"net": (made, [x])}, "auto", compiler)["net"]
     for name, want, have in zip(OUTPUTS, wanted, found, strict=True):
         np.testing.assert_array_equal(have, want, err_msg=name)

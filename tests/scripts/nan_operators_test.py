@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
+from tvm_outputs import compiled_outputs, outputs_in
 
 from run_model_tools import tvm_process
 from small_networks import network, run_onnxruntime
@@ -80,12 +79,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory,
     answers = tvm_process.call(f"compile_many{ending}", None, requests=requests)
     assert [one["kernels"]["method"] for one in answers["results"]] == list(KERNELS)
     tvm_process.call(f"run_many{ending}", None, requests=runs)
-    return {kernels: _arrays(folder / kernels / "0.npz") for kernels in KERNELS}
-
-
-def _arrays(path: Path) -> list[np.ndarray]:
-    with np.load(path) as file:
-        return [file[name] for name in file.files]
+    return {kernels: outputs_in(folder / kernels / "0.npz") for kernels in KERNELS}
 
 
 def given() -> tuple[np.ndarray, np.ndarray]:
@@ -122,25 +116,18 @@ def test_indices_comparisons_signs_and_rounding_beside_a_nan(tmp_path):
     constants = {"one": np.float32(1), "zero": np.float32(0), "lowest": np.float32(-np.inf),
                  "axes": np.array([1]), "first": np.array([0]),
                  "row": np.arange(9, dtype=np.float32)}
-    path = tmp_path / "net.onnx"
-    onnx.save(network("(float[5,9] x) => (float[] y, float[] z, int64[] i, int64[] j, "
-                      "float[] s, float[] r, bool[] n, bool[] o, bool[] flag, float[] chosen, "
-                      "float[] none, float[] times, float[] most, float[] pool) "
-                      f"{{ {nodes} }}", constants, 18), str(path))
+    made = network("(float[5,9] x) => (float[] y, float[] z, int64[] i, int64[] j, float[] s, "
+                   "float[] r, bool[] n, bool[] o, bool[] flag, float[] chosen, float[] none, "
+                   f"float[] times, float[] most, float[] pool) {{ {nodes} }}", constants, 18)
     x = np.random.default_rng(3).standard_normal((5, 9)).astype(np.float32)
     x[0, 3] = x[1, 0] = x[3] = np.nan
     x[2] = -np.inf
     x[4, :5] = np.inf, 2 ** 23 + 1, 1 - 2 ** 23, -1e30, 0.49999997
-    np.savez(tmp_path / "in.npz", x=x)
-    tvm_process.call("compile", None, onnx=str(path), target="llvm -mcpu=x86-64-v2",
-                     shapes={"x": (5, 9)}, opt_level=3, directory=str(tmp_path))
-    tvm_process.call("run_many", None, requests=[
-        {"directory": str(tmp_path), "inputs": str(tmp_path / "in.npz"),
-         "outputs": str(tmp_path / "out.npz")}])
-    expected = run_onnxruntime(path, {"x": x})
+    [found] = compiled_outputs(tmp_path, {"net": (made, [{"x": x}])})["net"]
+    expected = run_onnxruntime(made, {"x": x})
     # ONNX Runtime's poolings along one axis make the lowest finite number of infinite ones.
     below = np.where(np.isnan(x), np.float32(0), np.float32(-np.inf))
     expected[-1] = np.maximum(below[:, 1:], below[:, :-1])[None]
     assert not expected[0].all()
-    for have, want in zip(_arrays(tmp_path / "out.npz"), expected, strict=True):
+    for have, want in zip(found, expected, strict=True):
         np.testing.assert_array_equal(have, want)

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from chosen_boxes_test import same as same_as_compiled
 from onnx_repair_chosen_order_test import CHOSEN, model, same
-from scatter_and_scan_test import compiled
+from tvm_outputs import compiled_outputs
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
@@ -102,8 +102,8 @@ def test_the_largest_element_of_each_resized_plane(tmp_path):
     x = np.random.default_rng(8).integers(-3, 2, (5, 2, 3, 4)).astype(np.float32)
     x[:4, :, 1, 1:3] = 4  # Of equal ones the first.
     sizes = np.array([[3, 4], [200, 130], [1, 1], [7, 64], [5, 5]])
-    compiled(tmp_path, {name: (largest_of_resized(resize), [{"x": x, "sizes": sizes}])
-                        for name, resize in RESIZES.items()})
+    compiled_outputs(tmp_path, {name: (largest_of_resized(resize), [{"x": x, "sizes": sizes}])
+                                for name, resize in RESIZES.items()})
     for name in RESIZES:
         places, _ = same_as_compiled(tmp_path / name, 1e-5)
         assert len(places) == 4 and places[0].tolist() == [5, 5]

@@ -5,16 +5,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
 from small_networks import network, run_onnxruntime, save_network, weights
-
-Inputs = dict[str, np.ndarray]
 
 #: Scattered into single numbers, into rows, and into rows long enough to be shared by threads;
 #: summed along the first, a middle and the last axis, of one and of many rows.
@@ -38,35 +34,6 @@ INPUTS = {"few": (7, 5), "wide": (6, 30011), "deep": (3, 40, 700), "three": (3,)
           "changes": (4, 5), "long": (4, 30011)}
 
 
-def compiled(folder: Path, networks: dict[str, tuple[onnx.ModelProto, list[Inputs]]]
-             ) -> dict[str, list[list[np.ndarray]]]:
-    """By their names, the outputs of networks on TVM's schedules, for each of their inputs; the
-    files are in folders of these names."""
-    requests, runs = [], []
-    for name, (model, inputs) in networks.items():
-        (folder / name).mkdir()
-        path = folder / name / "net.onnx"
-        onnx.save(model, str(path))
-        requests.append({
-            "onnx": str(path), "kernels": "stock", "target": "llvm -mcpu=x86-64-v3",
-            "opt_level": 3, "directory": str(path.parent),
-            "shapes": {name: array.shape for name, array in inputs[0].items()}})
-        for i, given in enumerate(inputs):
-            np.savez(path.with_name(f"in{i}.npz"), **given)
-            runs.append({"directory": str(path.parent), "inputs": str(path.with_name(f"in{i}.npz")),
-                         "outputs": str(path.with_name(f"out{i}.npz"))})
-    answers = tvm_process.call("compile_many", None, requests=requests)["results"]
-    assert not [one for one in answers if "error" in one], answers
-    tvm_process.call("run_many", None, requests=runs)
-    return {name: [arrays(folder / name / f"out{i}.npz") for i in range(len(inputs))]
-            for name, (_, inputs) in networks.items()}
-
-
-def arrays(path: Path) -> list[np.ndarray]:
-    with np.load(path) as file:
-        return [file[name] for name in file.files]
-
-
 def test_equals_onnxruntime(tmp_path):
     random = np.random.default_rng(8)
     inputs = {name: random.standard_normal(shape).astype(np.float32)
@@ -80,7 +47,7 @@ def test_equals_onnxruntime(tmp_path):
     axes = {"first": np.array(0), "middle": np.array(1), "last": np.array(-1),
             "last_of_two": np.array(1)}
     model = network(f"({header}) => ({OUTPUTS}) {{ {NODES} }}", axes, 18)
-    (have,) = compiled(tmp_path, {"net": (model, [inputs])})["net"]
+    (have,) = compiled_outputs(tmp_path, {"net": (model, [inputs])})["net"]
     want = run_onnxruntime(tmp_path / "net/net.onnx", inputs)
     for name, one, other in zip("abcdefghijkl", have, want, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape, name
@@ -93,7 +60,7 @@ def test_an_index_beyond_the_data_stays_inside(tmp_path):
                     "{ z = ScatterND(x, at, y) }", {}, 18)
     x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([-5, -6], np.float32)
     nearest = {(3, 0): (2, 0), (0, 4): (0, 3), (-4, 0): (0, 0), (2**40, 0): (2, 0)}
-    made = compiled(tmp_path, {"net": (model, [
+    made = compiled_outputs(tmp_path, {"net": (model, [
         {"x": x, "at": np.array([beyond, [1, 1]]), "y": y} for beyond in nearest])})["net"]
     for place, (have,) in zip(nearest.values(), made, strict=True):
         want = x.copy()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
 from small_networks import network, run_onnxruntime
 
 FLOAT, UINT8, INT32, INT64, UINT32 = 1, 2, 6, 7, 12
@@ -65,24 +63,7 @@ def model() -> onnx.ModelProto:
 def outputs(tmp_path_factory: pytest.TempPathFactory,
             request: pytest.FixtureRequest) -> list[np.ndarray]:
     folder = tmp_path_factory.mktemp("simplified")
-    onnx.save(model(), str(folder / "model.onnx"))
-    relax = "_relax" if request.param == "relax" else ""
-    inputs = str(folder / "in.npz")
-    np.savez(inputs, *(given().values() if relax else ()), **({} if relax else given()))
-    answers = tvm_process.call(f"compile_many{relax}", None, requests=[{
-        "onnx": str(folder / "model.onnx"), "target": "llvm -mcpu=x86-64-v3", "opt_level": 3,
-        "shapes": {name: a.shape for name, a in given().items()}, "kernels": "stock",
-        "directory": str(folder)}])
-    assert "error" not in answers["results"][0], answers
-    tvm_process.call(f"run_many{relax}", None, requests=[
-        {"library": str(folder / "model.so"), "outputs": str(folder), "inputs": [inputs]} if relax
-        else {"directory": str(folder), "inputs": inputs, "outputs": str(folder / "0.npz")}])
-    return _arrays(folder / "0.npz")
-
-
-def _arrays(path: Path) -> list[np.ndarray]:
-    with np.load(path) as file:
-        return [file[name] for name in file.files]
+    return compiled_outputs(folder, {"net": (model(), [given()])}, compiler=request.param)["net"][0]
 
 
 def test_results_are_those_of_the_network(outputs):

@@ -1,0 +1,51 @@
+"""Networks that TVM compiles and runs, several at a time: each start of it takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from run_model_tools import tvm_process
+
+Inputs = dict[str, np.ndarray]
+Networks = Mapping[str, tuple[onnx.ModelProto, list[Inputs]]]
+
+
+def compiled_outputs(folder: Path, networks: Networks, kernels: str = "stock",
+                     compiler: str = "relay") -> dict[str, list[list[np.ndarray]]]:
+    """By the networks' names, their outputs for each of their inputs.
+
+    `folder` gets a folder for each of them, with net.onnx and what was compiled, in0.npz ... and
+    0.npz ..., their inputs and outputs.
+    """
+    is_relax = compiler == "relax"
+    ending = "_relax" if is_relax else ""
+    requests, runs = [], []
+    for name, (model, inputs) in networks.items():
+        place = folder / name
+        place.mkdir()
+        onnx.save(model, str(place / "net.onnx"))
+        requests.append({"onnx": str(place / "net.onnx"), "target": "llvm -mcpu=x86-64-v3",
+                         "opt_level": 3, "kernels": kernels, "directory": str(place),
+                         "shapes": {key: array.shape for key, array in inputs[0].items()}})
+        given = [str(place / f"in{i}.npz") for i in range(len(inputs))]
+        for path, arrays in zip(given, inputs):
+            np.savez(path, *(arrays.values() if is_relax else ()), **({} if is_relax else arrays))
+        runs += [{"library": str(place / "model.so"), "inputs": given, "outputs": str(place)}
+                 ] if is_relax else [
+                 {"directory": str(place), "inputs": path, "outputs": str(place / f"{i}.npz")}
+                 for i, path in enumerate(given)]
+    answers = tvm_process.call(f"compile_many{ending}", None, requests=requests)["results"]
+    assert not [answer for answer in answers if "error" in answer], answers
+    tvm_process.call(f"run_many{ending}", None, requests=runs)
+    return {name: [outputs_in(folder / name / f"{i}.npz") for i in range(len(inputs))]
+            for name, (_, inputs) in networks.items()}
+
+
+def outputs_in(path: Path) -> list[np.ndarray]:
+    """The arrays of a file, in their order."""
+    with np.load(path) as file:
+        return [file[name] for name in file.files]
