@@ -20,7 +20,7 @@ from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer
 from run_model_tools.kernels.plan import Plan, RelayStep
 from run_model_tools.kernels.relax.ffi_functions import c_source
-from run_model_tools.kernels.relax.making import expression
+from run_model_tools.kernels.relax.nodes import expression
 from run_model_tools.kernels.tensors import Tensor
 
 

@@ -17,7 +17,6 @@ from tvm import relax
 from run_model_tools.kernels.relax.constants import folded
 from run_model_tools.kernels.relax.made_layers import call as make_call
 from run_model_tools.kernels.relax.made_layers import layer_of
-from run_model_tools.kernels.relax.making import made
 from run_model_tools.kernels.relax.nodes import (
     Call,
     Expr,
@@ -29,6 +28,7 @@ from run_model_tools.kernels.relax.nodes import (
     TupleType,
     Var,
     constant,
+    made,
 )
 from run_model_tools.kernels.relax.operators import CONVERTERS
 from run_model_tools.kernels.relax.rows import along_rows

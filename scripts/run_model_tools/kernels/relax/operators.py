@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from run_model_tools.kernels.relax.making import expression, integers, made, reshaped
 from run_model_tools.kernels.relax.nodes import (
     Call,
     Constant,
@@ -24,6 +23,10 @@ from run_model_tools.kernels.relax.nodes import (
     Tuple,
     TupleType,
     constant,
+    expression,
+    integers,
+    made,
+    reshaped,
 )
 from run_model_tools.kernels.relax.rows import ROW_CONVERTERS, along_rows
 

@@ -7,8 +7,16 @@ from typing import Any
 
 from tvm import relax
 
-from run_model_tools.kernels.relax.making import integers, made, reshaped
-from run_model_tools.kernels.relax.nodes import Call, Constant, Expr, TensorType, constant
+from run_model_tools.kernels.relax.nodes import (
+    Call,
+    Constant,
+    Expr,
+    TensorType,
+    constant,
+    integers,
+    made,
+    reshaped,
+)
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from run_model_tools.kernels.relax.making import expression
-from run_model_tools.kernels.relax.nodes import Call, Constant
+from run_model_tools.kernels.relax.nodes import Call, Constant, expression
 from run_model_tools.kernels.tensors import Blocked
 
 
