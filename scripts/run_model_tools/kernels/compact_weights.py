@@ -16,8 +16,8 @@ CHUNK = 32
 """Rows of weights that are made float32 at a time."""
 _BLOCKS = (256, 128, 64, 32, 16)
 """Rows that may share a step, but for all of them."""
-_SAMPLED = 64, 4
-"""Rows and columns that rule most weights out, before all of them are looked at."""
+_SAMPLED = 4
+"""Columns that rule most weights out, before all of them are looked at."""
 _ROUNDING = 5e-7
 """Of a number in steps: what float32 rounds where it multiplies number and step, where the step
 comes from such a product, and where another factor was multiplied into it."""
@@ -94,12 +94,12 @@ def compact(weights: np.ndarray, isa: Isa) -> CompactWeights | None:
 
 def _on_grid(weights: np.ndarray) -> CompactWeights | None:
     """Whole numbers of the fewest bits, in the largest blocks."""
+    if not _may_lie_on_grid(_some(weights)[:_BLOCKS[-1]]):
+        return None
     whole = -(-len(weights) // CHUNK) * CHUNK
     blocks = [whole, *(block for block in _BLOCKS if block < len(weights))]
     kinds = [(bits, block) for bits in (4, 8) for block in blocks]
-    some = weights[:, ::max(1, weights.shape[1] // _SAMPLED[1])]
-    for part in (some[:_SAMPLED[0]], some):
-        kinds = [kind for kind in kinds if _numbers_of(part, *kind) is not None]
+    kinds = [kind for kind in kinds if _numbers_of(_some(weights), *kind) is not None]
     for bits, block in kinds:
         found = _numbers_of(weights, bits, block)
         if found is not None:
@@ -107,18 +107,36 @@ def _on_grid(weights: np.ndarray) -> CompactWeights | None:
     return None
 
 
+def _may_lie_on_grid(block: np.ndarray) -> bool:
+    """Whether the columns of the smallest block are multiples of steps: any weights that are have
+    such columns."""
+    largest = np.abs(block).max(0)
+    parts = np.arange(1, 256, dtype=np.float32)[:, None, None]
+    near = block / np.where(largest == 0, np.float32(1), largest) * parts
+    counted = np.rint(near)
+    return bool((np.abs(near - counted) <= _ROUNDING * np.abs(counted)).all(1).any(0).all())
+
+
 def _of_sixteen_bits(weights: np.ndarray, isa: Isa) -> CompactWeights | None:
-    bits = np.ascontiguousarray(weights).view(np.uint32)
-    if not (bits & 0xffff).any():
-        return CompactWeights(16, (bits >> 16).astype(np.uint16))
-    # Others have no instruction that makes float32 of float16.
-    if isa.name not in ("avx2", "avx512", "neon64"):
-        return None
-    with np.errstate(over="ignore"):
-        half = weights.astype(np.float16)
-    if not np.isfinite(half).all() or (half.astype(np.float32) != weights).any():
-        return None
-    return CompactWeights(16, half.view(np.uint16), is_half=True)
+    found: CompactWeights | None = None
+    for part in (_some(weights)[:_BLOCKS[-1]], weights):
+        bits = np.ascontiguousarray(part).view(np.uint32)
+        with np.errstate(over="ignore"):
+            half = part.astype(np.float16)
+        if not (bits & 0xffff).any():
+            found = CompactWeights(16, (bits >> 16).astype(np.uint16))
+        # Other CPUs have no instruction that makes float32 of float16.
+        elif (isa.name in ("avx2", "avx512", "neon64") and np.isfinite(half).all()
+              and (half.astype(np.float32) == part).all()):
+            found = CompactWeights(16, half.view(np.uint16), is_half=True)
+        else:
+            return None
+    return found
+
+
+def _some(weights: np.ndarray) -> np.ndarray:
+    """A few columns."""
+    return weights[:, ::max(1, weights.shape[1] // _SAMPLED)]
 
 
 def _numbers_of(weights: np.ndarray, bits: int, block: int
