@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from tvm import relay
 
-from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels import rows
+from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
