@@ -100,7 +100,9 @@ class _Converter:
         """What is left of pairs of both operators, on what is no picture, as one step of ours."""
         kept = {step.output: step for step in self.steps}
         for index, step in enumerate(self.steps):
-            made_by = kept.get(step.inputs[0]) if isinstance(step, DequantizeStep) else None
+            if not isinstance(step, DequantizeStep):
+                continue
+            made_by = kept.get(step.inputs[0])
             if not isinstance(made_by, QuantizeStep) or made_by.grid != step.grid:
                 continue
             program = rounding(whole(made_by.inputs[0]), made_by.grid)
