@@ -8,14 +8,20 @@ import numpy as np
 import pytest
 from layer_runner import WIDEST, on_every_machine, run_layers
 from matmul_test import draw_matrices, epilogue
+from networks_test import TARGETS, check
 from program_reference import evaluate, numbers_of
 from random_convolutions import EPS, choose
 
 from run_model_tools.kernels import compact_weights, matmul
 from run_model_tools.kernels.compact_weights import CompactWeights, compact
+from run_model_tools.kernels.dense import Dense
 from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, RVV
+from run_model_tools.kernels.layers_of_plan import make_layer
 from run_model_tools.kernels.matmul import Product
+from run_model_tools.kernels.plan import DenseStep
+from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.tiles import bfloat16_bits
+from small_networks import network
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +93,15 @@ def test_what_is_off_a_grid_keeps_all_its_bits():
     assert compact(weights, AVX512) is None
 
 
+def test_a_fully_connected_layer_on_one_row_reads_them():
+    weights = grid(np.random.default_rng(3), (96, 40), 8, 1 << 20, True)
+    for matrix, name in ((weights, "matmul"), (weights + np.float32(1e-3), "dense")):
+        dense = Dense(np.ascontiguousarray(matrix.T), np.zeros(40, np.float32))
+        layer = make_layer(DenseStep([Tensor((1, 96))], Tensor((1, 40)), dense), AVX512)
+        assert (layer.kind, "WEIGHT_BITS" in layer.defines) == (name, name == "matmul")
+        assert layer.output_shape == (1, 40)
+
+
 @on_every_machine
 def test_multiplies_with_them(tmp_path, machine):
     rng = machine.rng()
@@ -127,3 +142,22 @@ def test_multiplies_with_them(tmp_path, machine):
             runs, wanted, run_layers(runs, tmp_path, machine.toolchain)):
         assert (abs(output.reshape(want.shape) - want) <= bound).all(), layer.note
     assert {"UNPACKS_CHUNKS" in layer.defines for layer, _ in runs} == {True, False}
+
+
+def test_networks_keep_their_weights_small(tmp_path):
+    """Of 8 bits before a product, of 4 in MatMulNBits, and of half precision."""
+    rng = np.random.default_rng(4)
+    model = network("""(float[1, 256] x) => (float[1, 256] y) {
+        wa = DequantizeLinear<axis = 1>(a, s)
+        p = MatMul(x, wa)
+        q = com.microsoft.MatMulNBits<K = 256, N = 96, bits = 4, block_size = 32>(p, b, t)
+        wc = Cast<to = 1>(c)
+        y = MatMul(q, wc)
+    }""", {"a": rng.integers(-128, 128, (256, 256)).astype(np.int8),
+           "s": rng.uniform(1e-3, 2e-3, 256).astype(np.float32),
+           "b": rng.integers(0, 256, (96, 8, 16)).astype(np.uint8),
+           "t": rng.uniform(1e-2, 2e-2, 768).astype(np.float32),
+           "c": rng.standard_normal((96, 256)).astype(np.float16)}, 20, com_microsoft=1)
+    check({"few": model}, tmp_path, TARGETS[0])
+    size = (tmp_path / "few" / "model.params").stat().st_size
+    assert size < 1.3 * (256 * 256 + 256 * 96 / 2 * 1.3 + 96 * 256 * 2)

@@ -63,16 +63,19 @@ class Product:
     left_low: int | None = None
     """With bytes: what no number of the left matrix is below, and 255 more what none is above;
     None where only the numbers show it."""
-    _compact: dict[str, CompactWeights | None] = field(default_factory=dict)
-    """By instruction set, what compact_weights() found."""
+    _compact: dict[str, tuple[np.ndarray, CompactWeights | None]] = field(
+        default_factory=dict, repr=False)
+    """By instruction set, the weights that compact_weights() looked at, and what it found."""
 
     def compact_weights(self, isa: Isa) -> CompactWeights | None:
         """The weights in fewer bits, where float32 numbers are multiplied."""
         if self.is_whole or isa.bfloat16 or isinstance(self.right, View):
             return None
-        if isa.name not in self._compact:
-            self._compact[isa.name] = compact(self.right, isa)
-        return self._compact[isa.name]
+        seen, found = self._compact.get(isa.name, (None, None))
+        if seen is not self.right:
+            found = compact(self.right, isa)
+            self._compact[isa.name] = self.right, found
+        return found
 
     @property
     def shape(self) -> tuple[int, int, int]:
