@@ -27,25 +27,6 @@
 namespace run_model {
 namespace {
 
-int g_write_end = -1;
-
-void on_signal(int) {
-  const int saved = errno;
-  static_cast<void>(!::write(g_write_end, "s", 1));
-  errno = saved;
-}
-
-// A descriptor that becomes readable when a signal asks for the end; it stays open.
-int watch_stop_signals() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(ErrorKind::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
-  }
-  g_write_end = ends[1];
-  handle_stop_signals(on_signal, SA_RESTART);
-  return ends[0];
-}
-
 bool asks_for_json_log(std::span<const std::string> args) {
   return std::any_of(args.begin(), args.end(), [](const std::string& arg) {
     return arg == "--log-json" || arg == "--log_json" || arg == "--log-json=true";
@@ -75,7 +56,7 @@ void log(const rpc::ServerEvent& event, bool json) {
 }
 
 int serve(RpcServerSettings settings, const std::function<void(rpc::Registry&)>& add_functions) {
-  const int stop = watch_stop_signals();
+  const int stop = note_stop_signals(SecondSignal::kIsNoted);
   const bool behind_proxy = settings.server.proxy.has_value();
   // Moved, so that the server has the only copy of the key.
   rpc::Server server(

@@ -1,14 +1,18 @@
 #include "run_model/run_model/runs.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
-#include <iostream>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <run_model/draw.h>
@@ -102,10 +106,14 @@ std::vector<fs::path> pictures_of(const fs::path& folder) {
   return pictures;
 }
 
+// No path is longer.
+constexpr std::size_t kLongestLine = 1 << 16;
+
 // One path after the other.
 class PictureList {
  public:
-  explicit PictureList(const fs::path& image) : from_input_(image == "-") {
+  // `stop`: what note_stop_signals() gave, or -1; once there is a signal, no path is read any more.
+  PictureList(const fs::path& image, int stop) : from_input_(image == "-"), stop_(stop) {
     if (!from_input_) pictures_ = pictures_of(image);
   }
 
@@ -116,7 +124,7 @@ class PictureList {
       return true;
     }
     std::string line;
-    while (std::getline(std::cin, line)) {
+    while (next_line(line)) {
       if (!line.empty() && line.back() == '\r') line.pop_back();
       if (line.empty()) continue;
       path = line;
@@ -126,7 +134,38 @@ class PictureList {
   }
 
  private:
+  // Of standard input; false at its end.
+  bool next_line(std::string& line) {
+    std::size_t end = 0;
+    while ((end = unread_.find('\n')) == unread_.npos) {
+      if (unread_.size() > kLongestLine) {
+        throw Error(
+            ErrorKind::kFile,
+            "a line of standard input has more than " + std::to_string(kLongestLine) + " bytes",
+            "give the path of one picture a line");
+      }
+      if (!wait_for_standard_input(stop_)) return false;
+      std::array<char, 4096> bytes{};
+      const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) {
+        throw Error(ErrorKind::kFile,
+                    std::string("cannot read standard input: ") + std::strerror(errno));
+      }
+      if (count == 0) {
+        line = std::exchange(unread_, {});
+        return !line.empty();
+      }
+      unread_.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+    line = unread_.substr(0, end);
+    unread_.erase(0, end + 1);
+    return true;
+  }
+
   bool from_input_;
+  int stop_;
+  std::string unread_;
   std::vector<fs::path> pictures_;
   std::size_t position_ = 0;
 };
@@ -219,13 +258,14 @@ PictureReport run_picture(const Settings& settings) {
 
 int run_pictures(const Settings& settings) {
   PictureRunner runner(settings);
-  PictureList pictures(settings.image);
+  // The one file that is written at the end, which an early end of the work does not take along.
+  PictureList pictures(settings.image, settings.coco.empty()
+                                           ? -1
+                                           : note_stop_signals(SecondSignal::kEndsTheProgram));
   OutputFolder drawn(settings.draw), masks(settings.save_mask);
   OutputFolder maps(settings.save_map, settings.map_png ? ".png" : ".npy");
   PlannedStarts starts(settings.measure.fps);
   CocoFile coco;
-  // The one file that is written at the end, which an early end of the work does not take along.
-  if (!settings.coco.empty()) note_stop_signals();
   std::size_t done = 0, failed = 0;
   for (fs::path path; noted_stop_signal() == 0 && pictures.next(path);) {
     if (settings.measure.fps > 0) starts.wait(PlannedStarts::Clock::now());

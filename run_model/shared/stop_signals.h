@@ -4,14 +4,19 @@
 
 namespace run_model {
 
-// Has `handler` called for each of them; `flags` are sigaction's.
-void handle_stop_signals(void (*handler)(int), int flags);
+enum class SecondSignal : unsigned char { kIsNoted, kEndsTheProgram };
 
-// From now on the first of each is only noted, and interrupts what waits for input; a second one of
-// the same kind ends the program.
-void note_stop_signals();
+// From now on they are only noted.  Gives a descriptor that can be read once one has been, for
+// poll(): a program that looked at noted_stop_signal() and then waited for something else would
+// wait for ever if the signal came in between.  It stays open.
+// `second`: what a second one of the same kind does.
+int note_stop_signals(SecondSignal second);
 
 // The number of the last one noted; 0 without one.
 int noted_stop_signal();
+
+// Waits until standard input can be read, or a signal has been noted; `stop`: what
+// note_stop_signals() gave, or -1.  Whether to read.
+bool wait_for_standard_input(int stop);
 
 }  // namespace run_model

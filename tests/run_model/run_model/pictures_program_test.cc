@@ -259,6 +259,16 @@ TEST_F(PicturesProgramTest, AStoppedRunKeepsWhatItHasFound) {
   EXPECT_EQ(coco.at("annotations").size(), 1U);
 }
 
+TEST_F(PicturesProgramTest, LinesThatNoPathHasAreRefused) {
+  artifact_.folder().write("paths", std::string(100'000, 'a'));
+  const ProgramResult result =
+      spawn(RUN_MODEL_PROGRAM,
+            {"net", artifact_.folder().path().string(), "-", "--task", path("embedding.json")},
+            path("out"), path("paths"), [](pid_t) {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("a line of standard input has more than 65536 bytes"));
+}
+
 // By the name it is a picture, so leaving it out without a word would be wrong.
 TEST_F(PicturesProgramTest, PicturesOfKindsThatCannotBeReadAreNamed) {
   folder_of_pictures();
