@@ -253,6 +253,24 @@ def test_levels_of_accuracy_are_the_least(tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+def test_products_of_dequantized_weights_read_float32(tmp_path):
+    """Of 4 bits in blocks, ONNX Runtime makes them MatMulNBits of level 4 by itself."""
+    depth, columns = 64, 16
+    x, numbers = noise(8, depth), np.arange(depth * columns).reshape(depth, columns) * 7 % 16 - 8
+    scales = np.abs(noise(2, columns)) + np.float32(0.1)
+    model = model_of(
+        [helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=32),
+         helper.make_node("MatMul", ["x", "d"], ["y"])],
+        {"x": (TensorProto.FLOAT, x.shape)}, {"y": FLOAT}, 21, {"s": scales})
+    model.graph.initializer.append(
+        helper.make_tensor("w", TensorProto.INT4, numbers.shape, numbers.ravel()))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    (got,), who = reference_outputs(path, {"x": x})
+    assert who == "onnxruntime"
+    np.testing.assert_allclose(got, x @ (numbers * scales.repeat(32, axis=0)), rtol=1e-4, atol=1e-4)
+
+
 def of_few_bits(kind, data, zeros, axis, along):
     """A model that gathers from a table of 3 by 64 by 5 in blocks of 16."""
     scales = np.abs(noise(*(-(-extent // 16) if a == along else extent

@@ -18,6 +18,9 @@ _MISTAKEN = ["Pad_Fusion", "MatMul_BatchNormalization_Fusion"]
 # Without it, sums of two products of uint8 with int8 end at 32767 where the CPU has no VNNI. An
 # optimisation: it makes uint8 of constant weights.
 _EXACT_SUMS = "session.x64quantprecision"
+# Without it, a product with weights of 4 bits in blocks, which QDQ nodes give, becomes a
+# MatMulNBits that rounds its other matrix to bytes.
+_FLOAT_PRODUCTS = "session.qdq_matmulnbits_accuracy_level"
 
 
 def session(model: str | bytes, optimized: bool, exact: bool) -> Any:
@@ -29,6 +32,7 @@ def session(model: str | bytes, optimized: bool, exact: bool) -> Any:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
+        options.add_session_config_entry(_FLOAT_PRODUCTS, "1")
         if not optimized:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if exact:
