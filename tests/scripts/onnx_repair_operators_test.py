@@ -271,6 +271,27 @@ def test_products_of_dequantized_weights_read_float32(tmp_path):
     np.testing.assert_allclose(got, x @ (numbers * scales.repeat(32, axis=0)), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("is_node", [False, True])
+def test_what_is_quantized_of_float16_is_rounded(tmp_path, is_node):
+    """ONNX Runtime 1.20 cuts off its fractions."""
+    x, step = noise(3, 50).astype(np.float16), np.float16(0.03)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])]
+    constants = {"z": np.int8(3)}
+    if is_node:
+        nodes.insert(0, helper.make_node("Constant", [], ["s"],
+                                         value=helper.make_tensor("s", 10, [], [step])))
+    else:
+        constants["s"] = step
+    model = model_of(nodes, {"x": (TensorProto.FLOAT16, x.shape)}, {"y": TensorProto.INT8}, 19,
+                     constants)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    (got,), who = reference_outputs(path, {"x": x})
+    assert who == "onnxruntime"
+    want = np.rint(x.astype(np.float32) / np.float32(step)) + 3
+    np.testing.assert_array_equal(got, want.clip(-128, 127))
+
+
 def of_few_bits(kind, data, zeros, axis, along):
     """A model that gathers from a table of 3 by 64 by 5 in blocks of 16."""
     scales = np.abs(noise(*(-(-extent // 16) if a == along else extent

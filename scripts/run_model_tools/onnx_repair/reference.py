@@ -152,15 +152,25 @@ def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
     level that lets it round their other operand to bytes, which is up to 1 % off: the level is the
     least that the model asks for, and float32 is above all of them.  Windows of keys lose one, as
     ONNX Runtime 1.20 has one more of them than other releases, and than the network was made with.
+    QuantizeLinear of float16 reads float32, as in later releases: this one cuts fractions off.
     stored: what the file `path` holds.
     """
+    halves = _constants_of_float16(stored)
     if all(node.op_type not in _ZERO_POINTS and not _accuracy_levels(node) and not _windows(node)
-           for node in stored.graph.node):
+           and not _rounds_float16(node, halves) for node in stored.graph.node):
         return None
     model = onnx.load(str(path))
     signed = {tensor.name: tensor for tensor in model.graph.initializer
               if tensor.data_type == onnx.TensorProto.INT8}
     zero, lacking, changed = "run_model:zero", False, False
+    for place, node in reversed(list(enumerate(model.graph.node))):
+        if not _rounds_float16(node, halves):
+            continue
+        wide = [f"run_model:{name}:{place}" for name in node.input[:2]]
+        for name, given in zip(wide, node.input):
+            model.graph.node.insert(
+                place, helper.make_node("Cast", [given], [name], to=onnx.TensorProto.FLOAT))
+        node.input[:2], changed = wide, True
     for node in model.graph.node:
         for level in _accuracy_levels(node):
             node.attribute.remove(level)
@@ -189,6 +199,19 @@ def _accuracy_levels(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
 def _windows(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
     return [a for a in node.attribute if node.op_type == "GroupQueryAttention"
             and a.name == "local_window_size" and a.i > 1]
+
+
+def _constants_of_float16(model: onnx.ModelProto) -> set[str]:
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            tensors[node.output[0]] = node.attribute[0].t
+    return {name for name, tensor in tensors.items()
+            if tensor.data_type == onnx.TensorProto.FLOAT16}
+
+
+def _rounds_float16(node: onnx.NodeProto, halves: set[str]) -> bool:
+    return node.op_type == "QuantizeLinear" and node.input[1] in halves
 
 
 def _may_begin_behind(attrs: dict[str, Any]) -> bool:
