@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_repair_chosen_order_test import CHOSEN, model, same
+from chosen_rows import CHOSEN, model, same
 from onnx_repair_test import noise, run
 
 from run_model_tools.compiling.graph_file import with_rows_counted

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from chosen_boxes_test import same as same_as_compiled
-from onnx_repair_chosen_order_test import CHOSEN, model, same
+from chosen_rows import CHOSEN, model, same
 from tvm_outputs import compiled_outputs
 
 from run_model_tools.errors import ToolError

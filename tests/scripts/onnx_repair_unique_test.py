@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from onnx_repair_chosen_order_test import model, same
+from chosen_rows import model, same
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import counted_outputs, repair

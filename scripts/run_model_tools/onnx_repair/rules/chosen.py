@@ -3,8 +3,9 @@ that makes no difference.
 
 They stay among all rows of their tensor, with a mask.  What works on each row for itself works on
 all of them; sums leave the others out, and an assignment to the mask's places is a Where.  What
-puts them in order is in chosen_order.py.  Anything else is refused, in the name of the node that
-chose the rows.
+puts them in order is in chosen_order.py, what is done at their places in chosen_places.py, what
+makes more or fewer of them in chosen_lengths.py.  Anything else is refused, in the name of the node
+that chose the rows.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def between(walk: Walk, node: Node, x: Value, start: Value, end: Value,
 
 def repeated(walk: Walk, node: Node) -> Chosen | None:
     """An Expand to as many rows as a mask has places; None of any other."""
-    from run_model_tools.onnx_repair.rules.chosen_order import for_each
+    from run_model_tools.onnx_repair.rules.chosen_axes import for_each
 
     x, shape = node.tensor(0), node.tensor(1)
     if (made_of_shape := for_each(walk, x, shape)) is not None:
@@ -123,7 +124,9 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     from run_model_tools.onnx_repair.rules.chosen_along import along_rows
     from run_model_tools.onnx_repair.rules.chosen_axes import keeps_places, of_other_axes
-    from run_model_tools.onnx_repair.rules.chosen_order import counted, largest, shape_of_rows
+    from run_model_tools.onnx_repair.rules.chosen_counts import shape_of_rows
+    from run_model_tools.onnx_repair.rules.chosen_order import largest
+    from run_model_tools.onnx_repair.rules.chosen_places import counted
 
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
     if any(i.of and (op not in _KEEP_PLACES or i.column is not None and op in (
@@ -143,7 +146,7 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         return [_assigned(walk, node)]
     if alone and op == "TopK" and not node.attrs.get("axis", -1) % one.rows.rank and not one.cut:
         return list(largest(walk, node, one))
-    for made in _in_order(walk, node, op, one, alone):
+    for made in _rows_together(walk, node, op, one, alone):
         if made is not None:
             return [made]
     if alone and op in ("Flatten", "Reshape"):
@@ -179,7 +182,7 @@ def axes_of(node: Node) -> list[int] | None:
 
 def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
     """Whether it puts another axis before that of the rows."""
-    from run_model_tools.onnx_repair.rules.chosen_order import shape_around_rows
+    from run_model_tools.onnx_repair.rules.chosen_counts import shape_around_rows
 
     if op in ELEMENTWISE_OF_ROWS:
         return any(isinstance(i, Value) and i.rank > one.rows.rank for i in node.inputs)
@@ -207,29 +210,29 @@ def _shape(walk: Walk, node: Node, one: Chosen) -> Value:
     return extents
 
 
-def _in_order(walk: Walk, node: Node, op: str, one: Chosen,
+def _rows_together(walk: Walk, node: Node, op: str, one: Chosen,
               alone: bool) -> Iterator[Thing | None]:
-    """What rules/chosen_order.py makes of a node, if anything."""
-    from run_model_tools.onnx_repair.rules import chosen_among, chosen_order
+    """What chosen_places.py, chosen_lengths.py and chosen_among.py make of a node, if anything."""
+    from run_model_tools.onnx_repair.rules import chosen_among, chosen_lengths, chosen_places
 
     last = node.inputs[-1]
     if op == "NonZero" and not one.cut:
-        yield chosen_order.holding(walk, one)
+        yield chosen_places.holding(walk, one)
     if op in ("Gather", "GatherND") and isinstance(last, Chosen):
-        yield chosen_order.taken(walk, node, last)
+        yield chosen_places.taken(walk, node, last)
     if alone and op in ("Gather", "Slice"):
-        yield chosen_order.columns(walk, node, one)
+        yield chosen_places.columns(walk, node, one)
     if alone and op == "Slice" and not one.cut:
-        yield chosen_order.rows_between(walk, node, one)
+        yield chosen_lengths.rows_between(walk, node, one)
     if alone and op == "Pad" and not one.cut:
-        yield chosen_order.padded(walk, node, one)
+        yield chosen_lengths.padded(walk, node, one)
     if alone and op in chosen_among.OPERATORS and not one.cut:
         yield chosen_among.OPERATORS[op](walk, node, one)
     if op == "Concat":
         yield chosen_among.together(walk, node)
-        yield chosen_order.behind_each_other(walk, node)
+        yield chosen_lengths.behind_each_other(walk, node)
     if op == "ScatterElements" and not node.attrs.get("axis", 0):
-        yield chosen_order.assigned(walk, node) or chosen_among.written(walk, node)
+        yield chosen_places.assigned(walk, node) or chosen_among.written(walk, node)
 
 
 def _by_rows(node: Node, op: str, one: Chosen) -> bool:
@@ -375,7 +378,8 @@ def _assigned(walk: Walk, node: Node) -> Value:
 
 def _reshaped(walk: Walk, node: Node, one: Chosen) -> Chosen:
     """Each row in another shape, or its elements as rows."""
-    from run_model_tools.onnx_repair.rules.chosen_order import counted, shape_of_rows
+    from run_model_tools.onnx_repair.rules.chosen_counts import shape_of_rows
+    from run_model_tools.onnx_repair.rules.chosen_places import counted
 
     if one.column is not None and one.rows.shape[1:] != (1,):
         one = counted(walk, one)

@@ -9,7 +9,8 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import not_constant
 from run_model_tools.onnx_repair.rules.chosen import chosen, count_of, filled_rows, is_same
-from run_model_tools.onnx_repair.rules.chosen_order import counted, in_front
+from run_model_tools.onnx_repair.rules.chosen_order import in_front
+from run_model_tools.onnx_repair.rules.chosen_places import counted
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded

@@ -14,14 +14,14 @@ import onnx
 from run_model_tools.onnx_repair.rules.chosen import (
     ELEMENTWISE_OF_ROWS,
     axes_of,
+    count_of,
     filled_rows,
     is_same,
 )
-from run_model_tools.onnx_repair.rules.chosen_order import (
-    counted,
-    shape_around_rows,
-    suppressed,
-)
+from run_model_tools.onnx_repair.rules.chosen_boxes import suppressed
+from run_model_tools.onnx_repair.rules.chosen_counts import shape_around_rows
+from run_model_tools.onnx_repair.rules.chosen_order import in_front
+from run_model_tools.onnx_repair.rules.chosen_places import counted
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
@@ -107,6 +107,28 @@ def as_rows(walk: Walk, like: Chosen, value: Value, axis: int) -> Chosen:
         return like.but(rows=rows, along=0, lead=axis)
     rows = transposed(walk, value, [axis, *(i for i in range(value.rank) if i != axis)])
     return like.but(rows=rows, along=axis, lead=0)
+
+
+def rows_of_output(walk: Walk, one: Chosen) -> tuple[Value, Value, int]:
+    """The rows of an output of the model with 0 behind those that are chosen, how many these are,
+    and along which axis they lie."""
+    one = in_front(walk, counted(walk, one))
+    rows = in_place(walk, one.but(rows=filled_rows(walk, one, 0)))
+    return rows, reshaped(walk, count_of(walk, one), (1,)), one.axis
+
+
+def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:
+    """x for each of the chosen rows that a shape is of, as Expand and ConstantOfShape make it; None
+    of any other shape."""
+    found = shape_around_rows(walk, shape)
+    if found is None or x.rank > len(found[2]) + 1:
+        return None
+    one, axis, rest = found
+    wanted = (*rest[:axis], one.rows.shape[0], *rest[axis:])
+    if (*[1] * (len(wanted) - x.rank), *x.shape)[axis] != 1:
+        return None
+    plain = one.but(of=None, column=None, along=0, cut=False, lead=0)
+    return as_rows(walk, plain, expanded(walk, x, np.broadcast_shapes(x.shape, wanted)), axis)
 
 
 def _reshaped(walk: Walk, node: Node, one: Chosen, whole: Value) -> tuple[Value, int]:

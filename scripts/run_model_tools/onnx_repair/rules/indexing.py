@@ -151,7 +151,7 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
 
 @rule("Gather")
 def gather(walk: Walk, node: Node) -> Value:
-    from run_model_tools.onnx_repair.rules.chosen_order import known_numbers
+    from run_model_tools.onnx_repair.rules.chosen_counts import known_numbers
 
     x, at = node.tensor(0), node.tensor(1)
     if x.extents_of is not None and x.rank and at.is_constant:

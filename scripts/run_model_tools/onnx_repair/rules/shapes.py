@@ -49,7 +49,7 @@ def _extents(walk: Walk, x: Value, numbers: list[int] | int) -> Value:
 
 @rule("ConstantOfShape")
 def constant_of_shape(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen_order import for_each
+    from run_model_tools.onnx_repair.rules.chosen_axes import for_each
 
     value = numpy_helper.to_array(node.attrs["value"]) if "value" in node.attrs else np.zeros(
         1, np.float32)
@@ -313,7 +313,7 @@ def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
 
 @rule("Range", ignored=("stash_type",))
 def range_rule(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen_order import every_place
+    from run_model_tools.onnx_repair.rules.chosen_places import every_place
 
     if (node.ints(0, "the begin"), node.ints(2, "the step")) == ([0], [1]) and (
             rows := every_place(walk, node.tensor(1))) is not None:

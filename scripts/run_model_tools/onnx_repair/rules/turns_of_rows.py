@@ -20,11 +20,8 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads
 from run_model_tools.onnx_repair.rules.chosen import filled_rows, is_same
-from run_model_tools.onnx_repair.rules.chosen_order import (
-    counted,
-    every_place,
-    known_numbers,
-)
+from run_model_tools.onnx_repair.rules.chosen_counts import known_numbers
+from run_model_tools.onnx_repair.rules.chosen_places import counted, every_place
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE, REDUCTIONS, turned
 from run_model_tools.onnx_repair.rules.resize import as_resized

@@ -1,0 +1,62 @@
+"""More or fewer rows than were chosen, and shapes of as many, held to ONNX Runtime."""
+
+from __future__ import annotations
+
+import pytest
+from chosen_rows import BEST, CHOSEN, model, same
+
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_repair.repair import repair
+
+
+@pytest.mark.parametrize("nodes, outputs", [
+    (BEST + """rows = Gather(c, order) both = Concat<axis = 0>(c, rows)
+        first = Slice(both, zero, five) some = Slice(both, two, five)
+        all = Slice(both, zero, end)""", "both first some all"),
+    (CHOSEN + """pads = Constant<value_ints = [1, 0, 2, 0]>() p = Pad(c, pads)
+        around = Cast<to = 1>(p)
+        first = Gather(around, zero) ends = Concat<axis = 0>(minus, one, zero)
+        some = Gather(around, ends) sums = CumSum(c, zero)
+        back = CumSum<exclusive = 1, reverse = 1>(c, zero)""", "around first some sums back"),
+    (CHOSEN + """later = Slice(c, one, end) before = Slice(c, zero, minus) d = Sub(later, before)
+        inner = Slice(c, one, minus)""", "before d inner"),
+    (CHOSEN + """lack = Sub(eight, n) pads = Concat<axis = 0>(zero, zero, lack, zero)
+        y = Pad(c, pads) v = Identity(y)""", "v")])
+def test_more_and_fewer_rows(nodes, outputs):
+    same(model(nodes, outputs.split()))
+
+
+@pytest.mark.parametrize("nodes, outputs", [
+    (CHOSEN + """a = Reshape(c, square) b = Reshape(c, minus) p = Reshape(c, pair)
+        f = Flatten<axis = 2>(a) w = Unsqueeze(c, zero)""", "a b p f w"),
+    (CHOSEN + """zeros = ConstantOfShape(s) h = Slice(x, zero, one) wide = Expand(h, s)
+        i = Squeeze(n, zero) from = Squeeze(zero, zero) by = Squeeze(one, zero)
+        each = Range(from, i, by)""", "zeros wide each"),
+    (CHOSEN + """left = Slice(c, zero, two, one) right = Slice(c, two, four, one)
+        y = Concat<axis = 1>(right, left) l, r = Split<axis = 1>(c)
+        best = ArgMax<axis = 1, keepdims = 0>(c)""", "y l r best"),
+    (CHOSEN + """a = Reshape(c, square) b = Transpose<perm = [0, 2, 1]>(a)
+        pads = Constant<value_ints = [0, 1, 0, 0, 0, 2]>() p = Pad(a, pads)
+        q = Cast<to = 1>(p)
+        by = Constant<value_floats = [1.0, 2.0, 3.0]>() w = Resize<mode = "nearest">(a, , by)
+        r = Cast<to = 1>(w)""",
+     "b q r")])
+def test_as_many_rows_in_other_shapes(nodes, outputs):
+    same(model(nodes, outputs.split()))
+
+
+IF_EMPTY = BEST + """rows = Gather(c, order) shape = Shape(rows)
+    product = ReduceProd<keepdims = 0>(shape) nothing = Squeeze(zero, zero)
+    is_empty = Equal(product, nothing)
+    which = If (is_empty) <then_branch = t () => (int64[0] e) {{ e = Slice(zero, one, one) }},
+        else_branch = f () => (int64[] found) {{ {found} }}>
+    y = Gather({of}, which)"""
+
+
+def test_a_branch_for_no_rows():
+    """As torchvision's batched_nms is exported."""
+    found = "z3 = NonZero(best) t3 = Transpose(z3) found = Squeeze(t3, one)"
+    same(model(IF_EMPTY.format(found=found, of="rows"), ["y"]))
+    with pytest.raises(ToolError, match="they have different shapes|depends on the values"):
+        repair(model(IF_EMPTY.format(found="found = Identity(five)", of="x"), ["y"]), {},
+               counts=True)
