@@ -83,13 +83,13 @@ WRITTEN = PLACES + """
     p = Cast<to = 1>(at) %s extents = Shape(q) count = Gather(extents, first)
     number = Unsqueeze(count, zero) two = Constant<value_ints = [2]>()
     room = Concat<axis = 0>(one, number, two) x0 = ConstantOfShape(room)
-    by = Constant<value_int = 1>() turn = Range(first, count, by) %s
-    nothing = Unsqueeze(zero, zero) both = Add(nothing, turn) wide = Shape(both)
+    by = Constant<value_int = 1>() row = Range(first, count, by) %s
+    nothing = Unsqueeze(zero, zero) both = Add(nothing, row) wide = Shape(both)
     of = Expand(nothing, wide) which = Expand(own, wide)
     of_ = Unsqueeze(of, all) which_ = Unsqueeze(which, all)
     to = Concat<axis = -1>(of_, which_) rows = Concat<axis = 0>(wide, two) new = Reshape(q, rows)
     y = ScatterND(x0, to, new)"""
-ONE_BY_ONE = "own = Identity(turn)"
+ONE_BY_ONE = "own = Identity(row)"
 
 
 @pytest.mark.parametrize("order", ["q = Identity(p)", """
@@ -102,7 +102,7 @@ def test_rows_are_written_to_a_picture_of_a_batch(order):
 
 
 def test_rows_that_are_written_in_another_order_are_refused():
-    made = model(WRITTEN % ("q = Identity(p)", "last = Sub(count, by) own = Sub(last, turn)"),
+    made = model(WRITTEN % ("q = Identity(p)", "last = Sub(count, by) own = Sub(last, row)"),
                  inputs=INPUTS)
     with pytest.raises(ToolError, match="NonZero"):
         repair(made, {}, counts=True)

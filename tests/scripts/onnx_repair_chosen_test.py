@@ -145,11 +145,11 @@ def test_parts_of_a_length_that_nobody_knows_are_refused():
 
 
 def bags(body, state="", first="", after=""):
-    """A loop over six bags, whose turn number `at` gives `row` of the numbers from `start` on,
+    """A loop over six bags, whose iteration number `at` gives `row` of the numbers from `start` on,
     before `end`."""
-    return model(f"""turns = Constant<value_int = 6>() go = Constant<value_int = 1>()
-        yes = Cast<to = 9>(go) {after} = Loop(turns, yes{first}) <body = turn (int64 at, bool c
-        {state}) => ({body[0]}) {{
+    return model(f"""times = Constant<value_int = 6>() go = Constant<value_int = 1>()
+        yes = Cast<to = 9>(go) {after} = Loop(times, yes{first}) <body = iteration (int64 at,
+        bool c {state}) => ({body[0]}) {{
             none = Constant<value_ints = [0]>() one = Constant<value_int = 1>()
             next = Add(at, one) f = Gather(offsets, at) l = Gather(offsets, next)
             start = Unsqueeze(f, none) end = Unsqueeze(l, none)
@@ -162,7 +162,7 @@ def bags(body, state="", first="", after=""):
     (bags(("bool d, float[4] row", ""), after="y"), 1),
     (bags(("bool d, float[4] sum, float[4] other", "sum = Add(s, row) other = Mul(row, sum)"),
           ", float[4] s", ", zeros", "last, y"), 6)])
-def test_turns_are_taken_at_once_where_none_needs_another(made, count):
+def test_iterations_are_taken_at_once_where_none_needs_another(made, count):
     made.graph.node.insert(0, onnx.parser.parse_node(
         "zeros = Constant<value_floats = [0.0, 0.0, 0.0, 0.0]>()"))
     ours = repaired(made)
@@ -197,7 +197,7 @@ def test_bags_in_a_sequence(last):
 LIST = """start = Gather(offsets, zero) end = Gather(offsets, one) go = Less(start, end)
     nothing = Constant<value_ints = [0, 0]>() first = Constant<value_ints = [1]>()
     last = Slice(nothing, first, first)
-    places, reached = Loop(any, go, last, start) <body = turn (
+    places, reached = Loop(any, go, last, start) <body = iteration (
             int64 t, bool c, int64[] list, int64 at) => (bool goes, int64[] filled, int64 after) {{
         index = Gather(i, at) is_less = Less(index, zero)
         known = If (is_less) <then_branch = t () => (int64 up) {{ up = Add(index, nine) }},

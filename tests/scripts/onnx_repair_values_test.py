@@ -43,29 +43,29 @@ def value(name, kind, shape=None):
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def doubling_loop(turns, collected=False):
+def doubling_loop(times, collected=False):
     """Doubles until the sum is 9 or more."""
     body = helper.make_graph(
         [helper.make_node("Add", ["state", "state"], ["next"]),
          helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
          helper.make_node("Less", ["sum", "nine"], ["go_on"])], "body",
-        [value("turn", INT64, []), value("going", BOOL, []), value("state", FLOAT, [2])],
+        [value("iteration", INT64, []), value("going", BOOL, []), value("state", FLOAT, [2])],
         [value("go_on", BOOL, []), value("next", FLOAT, [2]),
          *([value("sum", FLOAT, [])] if collected else [])])
     outputs = ["y", "sums"] if collected else ["y"]
-    return model_of([helper.make_node("Loop", ["turns", "begin", "x"], outputs, "while",
+    return model_of([helper.make_node("Loop", ["times", "begin", "x"], outputs, "while",
                                       body=body)],
                     {"x": (FLOAT, [2])}, dict.fromkeys(outputs, FLOAT), 13,
-                    {"turns": np.array(turns), "begin": np.array(True),
+                    {"times": np.array(times), "begin": np.array(True),
                      "nine": np.array(9, np.float32)})
 
 
 @pytest.mark.parametrize("first", [0.1, 1.0, 2.0, 40.0, np.inf])
-def test_loops_that_may_end_before_their_last_turn(first):
+def test_loops_that_may_end_before_their_last_iteration(first):
     check(doubling_loop(6), {"x": np.array([first, 0.5], np.float32)})
 
 
-def test_a_loop_that_collects_as_much_as_it_turns_is_refused():
+def test_a_loop_that_collects_as_much_as_it_has_iterations_is_refused():
     with pytest.raises(ToolError, match="'while' .*whether the loop goes on"):
         repaired(doubling_loop(6, collected=True))
 

@@ -12,10 +12,10 @@ from tflite_networks import TfliteNetwork
 
 pytestmark = pytest.mark.full  # layers that few networks have
 
-TURNS, SIZE = 5, 4
+ITERATIONS, SIZE = 5, 4
 
 
-def turns_below(limit: int | None) -> TfliteNetwork:
+def iterations_below(limit: int | None) -> TfliteNetwork:
     """Whether (counter, written, state, rows, factor) has a counter below a number, or the state a
     number below 0.9."""
     n = arguments()
@@ -32,8 +32,8 @@ def turns_below(limit: int | None) -> TfliteNetwork:
 
 def arguments() -> TfliteNetwork:
     n = TfliteNetwork(21)
-    n.inputs = [n.tensor((), "int32"), n.tensor((TURNS, 1, SIZE)), n.tensor((1, SIZE)),
-                n.tensor((TURNS, 1, SIZE)), n.tensor((1, SIZE))]
+    n.inputs = [n.tensor((), "int32"), n.tensor((ITERATIONS, 1, SIZE)), n.tensor((1, SIZE)),
+                n.tensor((ITERATIONS, 1, SIZE)), n.tensor((1, SIZE))]
     return n
 
 
@@ -69,21 +69,22 @@ def step(stored: bool) -> TfliteNetwork:
                              n.constant(np.full(3, -1, np.int32))],
                    [n.tensor((1, 1, SIZE), signature=(-1, 1, SIZE))], "SliceOptions")
     wide = n.add("EXPAND_DIMS", [state, n.constant(np.int32(0))], [n.tensor((1, 1, SIZE))])
-    joined = n.add("CONCATENATION", [before, wide, behind], [n.tensor((TURNS, 1, SIZE))],
+    joined = n.add("CONCATENATION", [before, wide, behind], [n.tensor((ITERATIONS, 1, SIZE))],
                    "ConcatenationOptions")
     n.outputs = [following, joined, state, rows, factor]
     return n
 
 
-def looping(limit: int | None = TURNS, stored: bool = False) -> TfliteNetwork:
+def looping(limit: int | None = ITERATIONS, stored: bool = False) -> TfliteNetwork:
     n = TfliteNetwork(22)
-    rows, factor = n.tensor((TURNS, 1, SIZE), name="rows"), n.tensor((1, SIZE), name="factor")
+    rows, factor = n.tensor((ITERATIONS, 1, SIZE), name="rows"), n.tensor((1, SIZE), name="factor")
     n.inputs = [rows, factor]
-    zeros = [n.constant(np.zeros(shape, np.float32)) for shape in ((TURNS, 1, SIZE), (1, SIZE))]
+    zeros = [n.constant(np.zeros(shape, np.float32))
+             for shape in ((ITERATIONS, 1, SIZE), (1, SIZE))]
     results = [n.tensor(n.tensors[i]["shape"], n.tensors[i]["dtype"])
                for i in (n.constant(np.int32(0)), *zeros, rows, factor)]
     first = n.constant(np.int32(0))
-    n.graphs = [turns_below(limit), step(stored)]
+    n.graphs = [iterations_below(limit), step(stored)]
     n.add("WHILE", [first, *zeros, rows, factor], results, "WhileOptions", CondSubgraphIndex=1,
           BodySubgraphIndex=2)
     n.outputs = results[:3]
@@ -124,10 +125,10 @@ def test_they_give_what_litert_gives(tmp_path):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def test_turns_that_inputs_decide_are_refused(tmp_path, command):
+def test_iterations_that_inputs_decide_are_refused(tmp_path, command):
     path = looping(None).save(tmp_path / "m.tflite")
     result = command("compile_model", path, "--out", tmp_path / "out", code=4)
-    assert "number of turns depends on the values of inputs" in result.stderr
+    assert "number of iterations depends on the values of inputs" in result.stderr
 
 
 @pytest.mark.parametrize("number, said", [(0, "not there"), (7, "not there"),

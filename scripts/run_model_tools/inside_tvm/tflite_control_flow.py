@@ -1,12 +1,12 @@
 """WHILE and IF of TensorFlow Lite: unrolled, or decided, where what decides is known beforehand.
 
 Keras' recurrent layers come as WHILE, as do loops of JAX and PyTorch: their conditions look at
-counters.  So after each turn what can be computed of the state without the inputs is computed.
+counters.  So after each iteration what can be computed of the state without the inputs is computed.
 """
 
 from run_model_tools.inside_tvm import Refusal
 
-MOST_TURNS = 1000
+MOST_ITERATIONS = 1000
 """TVM's passes and its builds of a network of so many copies of a loop's body take minutes."""
 
 _ENDS_PROGRAMS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
@@ -14,11 +14,11 @@ _ENDS_PROGRAMS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 
 
 def while_loop(converter, operator):
-    """The state after the last turn."""
+    """The state after the last iteration."""
     condition, body = (converter.file.graphs[number] for number in operator.graphs)
     state = [converter.value(index) for index in operator.inputs]
     may_be_known = [True] * len(state)
-    for _ in range(MOST_TURNS + 1):
+    for _ in range(MOST_ITERATIONS + 1):
         for place, index in enumerate(body.inputs):
             if may_be_known[place] and _decides(body.tensors[index]):
                 known = converter.known(state[place])
@@ -26,14 +26,14 @@ def while_loop(converter, operator):
                 state[place] = state[place] if known is None else known
         goes_on = converter.known(converter.called(condition, state)[0])
         if goes_on is None:
-            raise Refusal("model", "it has a loop (WHILE) whose number of turns depends on the "
-                          "values of inputs, and compiled code needs to know it; give the model a "
-                          "loop of as many turns as there may be")
+            raise Refusal("model", "it has a loop (WHILE) whose number of iterations depends on "
+                          "the values of inputs, and compiled code needs to know it; give the "
+                          "model a loop of as many iterations as there may be")
         if not goes_on.data.numpy().item():
             return state
         state = converter.called(body, state)
-    raise Refusal("model", "it has a loop (WHILE) of more than %d turns, and they are unrolled; "
-                  "give it fewer" % MOST_TURNS)
+    raise Refusal("model", "it has a loop (WHILE) of more than %d iterations, and they are "
+                  "unrolled; give it fewer" % MOST_ITERATIONS)
 
 
 def _decides(tensor):

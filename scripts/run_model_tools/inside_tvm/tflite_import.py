@@ -83,7 +83,7 @@ def _convert(relay, file, shapes):
 
 def _table(frontend):
     class Table(frontend.ExprTable):
-        """Expressions by names, with equal constants once: a loop's body has them in each turn."""
+        """Expressions by names, with equal constants once: a loop has them in each iteration."""
 
         def __init__(self):
             super().__init__()

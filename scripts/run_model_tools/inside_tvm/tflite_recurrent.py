@@ -8,7 +8,7 @@ reset them; here each run begins with zeros, as a layer that keeps nothing does 
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.tflite_control_flow import MOST_TURNS
+from run_model_tools.inside_tvm.tflite_control_flow import MOST_ITERATIONS
 from run_model_tools.inside_tvm.tflite_operators import options_of
 
 # Where inputs are, counted from a direction's first one; in each group input, forget, cell, output
@@ -100,9 +100,9 @@ class _Layer:
         if not self._options.TimeMajor():
             x, shape = relay.transpose(x, (1, 0, 2)), [shape[1], shape[0], shape[2]]
         times, batch, width = shape
-        if times > MOST_TURNS:
+        if times > MOST_ITERATIONS:
             raise Refusal("model", "it has an LSTM of %d steps, and up to %d are unrolled; give it "
-                          "fewer" % (times, MOST_TURNS))
+                          "fewer" % (times, MOST_ITERATIONS))
         of_input, of_state, biases = (np.concatenate([self._numbers(base + gate)
                                                       for gate in self._gates])
                                       for base in (_OF_INPUT, _OF_STATE, _BIASES))

@@ -30,7 +30,7 @@ from run_model_tools.onnx_repair.values import (
     Value,
 )
 
-# A loop of a thousand turns of a small body is unrolled; more is not a network of layers.
+# A loop of a thousand iterations of a small body is unrolled; more is not a network of layers.
 MOST_NODES = 100_000
 
 # 8-bit weights stay as they are, for kernels that compute with them; and sums of products of bytes
@@ -77,10 +77,11 @@ class Walk:
         """Masks of several tensors' rows behind each other, by the names of theirs."""
         self.partitions: set[tuple[str, ...]] = set()
         """Names of masks of which one holds for each row, in the order of the rows."""
-        self.rolled: dict[tuple[str, ...], Value | None] = {}
-        """What values of several turns are with the turns along a first axis (rolled.py)."""
+        self.rerolled: dict[tuple[str, ...], Value | None] = {}
+        """What values of several iterations are with these along a first axis (rerolled.py)."""
         self.has_parts = False
-        """Whether parts are taken whose lengths nobody knows, turn by turn perhaps (rolled.py)."""
+        """Whether parts are taken whose lengths nobody knows, one by each iteration perhaps
+        (rerolled.py)."""
         self._count = 0
         self._depth = 0
 
@@ -101,7 +102,7 @@ class Walk:
             if self._count > MOST_NODES:
                 raise self._refused(proto, opsets, Refused(
                     f"the network has more than {MOST_NODES} operators once its loops are unrolled",
-                    "give its loops fewer turns."))
+                    "give its loops fewer iterations."))
             try:
                 results = self._run_one(proto, scope, opsets, prefix, beside)
             except Refused as refused:

@@ -76,8 +76,8 @@ class _Kernel:
         extents = {"blockIdx.x": groups, along: self._threads, across: self._together}
         for axis in sorted((block, self._thread, one), key=lambda axis: axis.thread_tag):
             ib.scope_attr(axis, "thread_extent", extents[axis.thread_tag])
-        with ib.for_range(0, rounds, name="round") as turn:
-            row, is_one = (turn * groups + block.var) * self._together + one.var, None
+        with ib.for_range(0, rounds, name="round") as round_:
+            row, is_one = (round_ * groups + block.var) * self._together + one.var, None
             if rounds * groups * self._together > self._count:
                 # Threads sum up together, also those whose row is beyond the last.
                 is_one = row < self._count

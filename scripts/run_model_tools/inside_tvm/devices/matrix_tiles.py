@@ -64,11 +64,11 @@ def _best(batch, rows, columns, depth, shared_bytes, units):
                 step = min(step, depth // part)
                 if (height + width) * step * _BYTES > shared_bytes:
                     break
-                turns = -(-depth // (step * part))
-                thread = stores + turns * (
+                iterations = -(-depth // (step * part))
+                thread = stores + iterations * (
                     step * product + _STEP + right * -(-step * width // count)
                     + _LEFT * max(1.0, 8 / step) ** 0.5 * -(-step * height // count))
-                cost = thread * together + turns * waiting + apart
+                cost = thread * together + iterations * waiting + apart
                 if lowest is None or cost < lowest:
                     lowest = cost
                     best = {"tiles": [[-(-rows // height), 1, tf, fi], [1, 1, 1, 1],

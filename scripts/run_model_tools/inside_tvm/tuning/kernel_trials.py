@@ -129,10 +129,10 @@ class LayerTrials:
     def measure(self):
         """Times all candidates in turn, and those that may be the best more often."""
         with raised_priority(self.real_time):
-            for turn in range(ROUNDS):
+            for round_ in range(ROUNDS):
                 best = self.best().seconds
                 for candidate in self.candidates:
-                    if turn < WARM_UP_ROUNDS or candidate.seconds <= HOPELESS * best:
+                    if round_ < WARM_UP_ROUNDS or candidate.seconds <= HOPELESS * best:
                         candidate.measure()
 
     def best(self):

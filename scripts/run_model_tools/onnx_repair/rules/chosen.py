@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, data_dependent, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE
+from run_model_tools.onnx_repair.rules.independent_iterations import ELEMENTWISE
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
@@ -359,12 +359,12 @@ def _assigned(walk: Walk, node: Node) -> Value:
             raise places.why
         # The first place gets the first one, and so on.
         mask = reshaped(walk, places.mask, (places.mask.size,))
-        turn = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
-        last = graph.like(rows.shape[0], turn)
+        ordinal = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
+        last = graph.like(rows.shape[0], ordinal)
         # Where they are too few, ONNX Runtime fails.
-        lacking = graph.op("Greater", turn, last) if rows.shape[0] < mask.size else None
-        turn = graph.op("Sub", graph.op("Clip", turn, graph.like(1, turn), last), 1)
-        rows = graph.op("Gather", rows, turn, axis=0)
+        lacking = graph.op("Greater", ordinal, last) if rows.shape[0] < mask.size else None
+        ordinal = graph.op("Sub", graph.op("Clip", ordinal, graph.like(1, ordinal), last), 1)
+        rows = graph.op("Gather", rows, ordinal, axis=0)
         if lacking is not None:
             if not rows.is_float:
                 raise places.why

@@ -90,9 +90,9 @@ def _place_of_extreme(walk: Walk, node: Node, one: Chosen) -> Value:
     found = walk.node_in(node.op, 13, [whole], axis=one.axis,
                          keepdims=node.attrs.get("keepdims", 1),
                          select_last_index=node.attrs.get("select_last_index", 0))
-    turns = walk.graph.op("CumSum", cast(walk, reshaped(walk, one.mask, (one.mask.size,)),
+    ordinals = walk.graph.op("CumSum", cast(walk, reshaped(walk, one.mask, (one.mask.size,)),
                                          TensorProto.INT64), np.array(0))
-    return walk.graph.op("Gather", walk.graph.op("Sub", turns, 1), found, axis=0)
+    return walk.graph.op("Gather", walk.graph.op("Sub", ordinals, 1), found, axis=0)
 
 
 def _product(walk: Walk, node: Node) -> Chosen | Value | None:

@@ -8,7 +8,7 @@ from run_model_tools.onnx_repair.rules.chosen import filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_counts import Number, numbers_of
 from run_model_tools.onnx_repair.rules.chosen_order import in_front
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.rolled import rolled
+from run_model_tools.onnx_repair.rules.rerolled import rerolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -45,7 +45,7 @@ def behind_each_other(walk: Walk, node: Node) -> Chosen | None:
 
 def _joined(walk: Walk, values: list[Value]) -> Value:
     """Behind each other, computed at once where they are computed alike."""
-    together = rolled(walk, values)
+    together = rerolled(walk, values)
     if together is None:
         return concatenated(walk, values, 0)
     first = values[0]

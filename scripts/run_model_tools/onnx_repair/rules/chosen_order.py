@@ -21,10 +21,10 @@ def in_front(walk: Walk, one: Chosen) -> Chosen:
         return one
     graph, count = walk.graph, one.rows.shape[0]
     mask = reshaped(walk, one.mask, (count,))
-    turn = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
+    ordinal = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
     every, found = graph.constant(np.arange(count)), count_of(walk, one)
-    to = graph.op("Where", mask, graph.op("Sub", turn, 1),
-                  graph.op("Sub", graph.op("Add", every, found), turn))
+    to = graph.op("Where", mask, graph.op("Sub", ordinal, 1),
+                  graph.op("Sub", graph.op("Add", every, found), ordinal))
     places = graph.op("ScatterElements", every, to, every, axis=0)
     return one.but(rows=graph.op("Gather", one.rows, places, axis=0), first=True,
                    mask=first_places(walk, count, found))

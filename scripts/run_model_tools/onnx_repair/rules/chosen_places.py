@@ -23,11 +23,11 @@ def counted(walk: Walk, one: Chosen) -> Chosen:
     if one.of.first:
         return one.but(of=None, column=None)
     graph = walk.graph
-    turns = graph.op("CumSum", cast(walk, reshaped(walk, one.of.mask, (one.of.mask.size,)),
+    ordinals = graph.op("CumSum", cast(walk, reshaped(walk, one.of.mask, (one.of.mask.size,)),
                                     TensorProto.INT64), np.array(0))
-    turns = graph.op("Sub", turns, 1)
+    ordinals = graph.op("Sub", ordinals, 1)
     rows = filled_rows(walk, one, 0)
-    found = cast(walk, graph.op("Gather", turns, rows, axis=0), one.rows.elem_type)
+    found = cast(walk, graph.op("Gather", ordinals, rows, axis=0), one.rows.elem_type)
     if one.column is not None:
         here = np.arange(rows.shape[-1]) == one.column
         found = graph.op("Where", graph.constant(here), found, rows)

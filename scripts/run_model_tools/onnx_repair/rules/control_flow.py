@@ -12,16 +12,16 @@ from run_model_tools.onnx_repair.rules.chosen import is_same
 from run_model_tools.onnx_repair.rules.chosen_counts import emptiness
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.filled_lists import filled_list
-from run_model_tools.onnx_repair.rules.independent_turns import at_once
+from run_model_tools.onnx_repair.rules.independent_iterations import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
-from run_model_tools.onnx_repair.rules.rolled import rolled
+from run_model_tools.onnx_repair.rules.iterations_of_rows import iterations_of_rows
+from run_model_tools.onnx_repair.rules.rerolled import rerolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
-from run_model_tools.onnx_repair.rules.turns_of_rows import turns_of_rows
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-MOST_TURNS = 10_000
-_MOST_GUARDED_TURNS = 100
+MOST_ITERATIONS = 10_000
+_MOST_GUARDED_ITERATIONS = 100
 """Of a loop that may end before: each of them is computed."""
 
 
@@ -91,31 +91,32 @@ def loop(walk: Walk, node: Node) -> list[Thing | None]:
     listed = filled_list(walk, node, body)
     if listed is not None:
         return listed
-    of_rows = turns_of_rows(walk, node, body)
+    of_rows = iterations_of_rows(walk, node, body)
     if of_rows is not None:
         return of_rows
-    limit = node.ints(0, "the number of turns")
-    turns = limit[0] if limit else MOST_TURNS + 1
+    limit = node.ints(0, "the number of iterations")
+    iterations = limit[0] if limit else MOST_ITERATIONS + 1
     condition = node.get(1)
     state = list(node.inputs[2:])
     columns: list[list[Value]] = []
-    turn = 0
-    while turn < turns:
+    iteration = 0
+    while iteration < iterations:
         if condition is not None:
             if condition.array is None:
-                if limit and turns <= _MOST_GUARDED_TURNS and len(body.output) == 1 + len(state):
-                    return _guarded(walk, node, condition, state, range(turn, turns))
+                if limit and iterations <= _MOST_GUARDED_ITERATIONS and len(
+                        body.output) == 1 + len(state):
+                    return _guarded(walk, node, condition, state, range(iteration, iterations))
                 raise not_constant("whether the loop goes on", condition.name)
             if not condition.array.item():
                 break
-        if turn == MOST_TURNS:
-            raise Refused(f"it makes more than {MOST_TURNS} turns", "give it fewer.")
-        made = walk.subgraph(body, node, [walk.graph.constant(turn, np.int64),
+        if iteration == MOST_ITERATIONS:
+            raise Refused(f"it has more than {MOST_ITERATIONS} iterations", "give it fewer.")
+        made = walk.subgraph(body, node, [walk.graph.constant(iteration, np.int64),
                                           condition or walk.graph.constant(True), *state])
         condition = made[0]  # type: ignore[assignment]
         state = made[1:1 + len(state)]
         columns.append(_tensors(made[1 + len(state):]))
-        turn += 1
+        iteration += 1
     count = len(body.output) - 1 - len(state)
     stacked = [_stacked(walk, [column[i] for column in columns], body.output[1 + len(state) + i])
                for i in range(count)]
@@ -123,17 +124,18 @@ def loop(walk: Walk, node: Node) -> list[Thing | None]:
 
 
 def _guarded(walk: Walk, node: Node, condition: Value, state: list[Thing | None],
-             turns: range) -> list[Thing | None]:
-    """All turns that there may be; once the condition fails, the state stays what it was."""
+             iterations: range) -> list[Thing | None]:
+    """All iterations that there may be; once the condition fails, the state stays what it was."""
     start = len(walk.graph.nodes)
     goes_on = condition
-    for turn in turns:
+    for iteration in iterations:
         made = walk.subgraph(node.attrs["body"], node,
-                             [walk.graph.constant(turn, np.int64), condition, *state])
+                             [walk.graph.constant(iteration, np.int64), condition, *state])
         state = [_either(walk, goes_on, new, old) for new, old in zip(made[1:], state)]
         condition = made[0]  # type: ignore[assignment]
         goes_on = walk.graph.op("And", reshaped(walk, goes_on, ()), reshaped(walk, condition, ()))
-    _check_computed_anyhow(walk, start, "how often it turns is known at run time only; its body")
+    _check_computed_anyhow(walk, start,
+                           "how many iterations it has is known at run time only; its body")
     return state
 
 
@@ -142,14 +144,14 @@ def _tensors(things: list[Thing | None]) -> list[Value]:
         if isinstance(thing, Chosen):
             raise thing.why
         if not isinstance(thing, Value):
-            raise Refused("it collects sequences from its turns", None, "sequences")
+            raise Refused("it collects sequences from its iterations", None, "sequences")
     return things  # type: ignore[return-value]
 
 
 def stacked(walk: Walk, values: list[Value], axis: int) -> Value:
     """The values along a new axis."""
     axis %= values[0].rank + 1
-    if walk.has_parts and not axis and (made := rolled(walk, values)) is not None:
+    if walk.has_parts and not axis and (made := rerolled(walk, values)) is not None:
         return made
     wide = [walk.graph.op("Unsqueeze", v, np.array([axis])) for v in values]
     return concatenated(walk, wide, axis)
@@ -201,11 +203,12 @@ def _scanned(walk: Walk, node: Node, state: list[Thing | None], values: list[Val
              axes: list[int], backwards: list[int]) -> tuple[list[Thing | None], list[list[Value]]]:
     body = node.attrs["body"]
     length = values[0].shape[axes[0] % values[0].rank]
-    if length > MOST_TURNS:
-        raise Refused(f"it makes {length} turns, and {MOST_TURNS} are the most", "give it fewer.")
+    if length > MOST_ITERATIONS:
+        raise Refused(f"it has {length} iterations, and {MOST_ITERATIONS} are the most",
+                      "give it fewer.")
     columns: list[list[Value]] = [[] for _ in range(len(body.output) - len(state))]
-    for turn in range(length):
-        items = [_item(walk, v, a % v.rank, length - 1 - turn if back else turn)
+    for iteration in range(length):
+        items = [_item(walk, v, a % v.rank, length - 1 - iteration if back else iteration)
                  for v, a, back in zip(values, axes, backwards)]
         made = walk.subgraph(body, node, [*state, *items])
         state = made[:len(state)]

@@ -84,8 +84,8 @@ def bit_shift(walk: Walk, node: Node) -> Value:
     beyond = graph.op("Or", graph.op("Less", by, 0), graph.op("GreaterOrEqual", by, bits))
     unsigned = next(t for t in UNSIGNED if helper.tensor_dtype_to_np_dtype(t).itemsize * 8 == bits)
     one = graph.constant(1, helper.tensor_dtype_to_np_dtype(unsigned))
-    turns = cast(walk, graph.op("Where", beyond, graph.like(0, by), by), unsigned)
-    power = cast(walk, graph.op("BitShift", one, turns, direction="LEFT"), x.elem_type)
+    places = cast(walk, graph.op("Where", beyond, graph.like(0, by), by), unsigned)
+    power = cast(walk, graph.op("BitShift", one, places, direction="LEFT"), x.elem_type)
     if direction == "LEFT":
         made, rest = graph.op("Mul", x, power), graph.like(0, x)
     else:

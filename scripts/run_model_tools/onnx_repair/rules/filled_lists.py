@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from run_model_tools.onnx_repair.outputs import reads
 from run_model_tools.onnx_repair.refusal import NodeRefused, data_dependent
 from run_model_tools.onnx_repair.rules.chosen import chosen
-from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE
+from run_model_tools.onnx_repair.rules.independent_iterations import ELEMENTWISE
 from run_model_tools.onnx_repair.values import Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -35,13 +35,13 @@ def filled_list(walk: Walk, node: Node, body: onnx.GraphProto) -> list[Thing | N
 
 
 class _Loop:
-    """Names are those of the body: of the list and the number as a turn gets them, and of what it
-    makes of them."""
+    """Names are those of the body: of the list and the number as an iteration gets them, and of
+    what it makes of them."""
 
     def __init__(self, walk: Walk, node: Node, body: onnx.GraphProto) -> None:
         self.walk, self.node, self.body = walk, node, body
         self.makers = {name: proto for proto in body.node for name in proto.output}
-        self.turn, self.condition, self.list, self.at = (value.name for value in body.input)
+        self.iteration, self.condition, self.list, self.at = (value.name for value in body.input)
         self.goes, self.filled, self.after = (value.name for value in body.output)
         self.scope: dict[str, Thing | None] = dict(node.scope)
         for tensor in body.initializer:
@@ -114,9 +114,9 @@ class _Loop:
             graph.values[name] for name in maker.input] == [start, end]
 
     def _computed(self, nodes: list[onnx.NodeProto], scope: dict[str, Thing | None]) -> bool:
-        """Whether the nodes compute single numbers for each turn, which they then have for all."""
+        """Whether the nodes compute single numbers for each iteration, and then do for all."""
         for proto in nodes:
-            if reads(proto) & {self.turn, self.condition, self.list}:
+            if reads(proto) & {self.iteration, self.condition, self.list}:
                 return False
             if proto.op_type == "If":
                 if not self._either(proto, scope):

@@ -19,8 +19,8 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "com.microsoft"
-WITHOUT_TURNS = ("rotary_embedding_dim",)
-"""Attributes of turned queries, which are refused."""
+WITHOUT_ROTATION = ("rotary_embedding_dim",)
+"""Attributes of rotated queries, which are refused."""
 _UNSEEN = -10000.0
 """What is added to scores of places that the mask leaves out, unless the node says."""
 
@@ -56,7 +56,7 @@ def embedded(walk: Walk, node: Node, places: Value | None,
     return [y, lengths, total][:max(node.outputs, 1)]
 
 
-@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_TURNS)
+@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_ROTATION)
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """Queries, keys and values by one product with the weights of all three."""
     made = product(walk, node.tensor(0), node.tensor(1))
@@ -74,7 +74,7 @@ def attended_to_itself(walk: Walk, node: Node, packed: Value, mask: Value | None
     if node.attrs.get("past_present_share_buffer", 0):
         raise Refused("its keys and values of all steps share their memory")
     if node.attrs.get("do_rotary", 0):
-        raise Refused("it turns queries and keys by their places")
+        raise Refused("it rotates queries and keys by their places")
     sizes = node.attrs.get("qkv_hidden_sizes") or [packed.shape[2] // 3] * 3
     q, k, v = (in_heads(walk, part, node.attrs["num_heads"]) for part in graph.ops(
         "Split", [packed, np.array(sizes)], 3, axis=2))

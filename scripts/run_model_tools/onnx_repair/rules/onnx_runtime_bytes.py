@@ -18,7 +18,7 @@ from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
 from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
 from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
-    WITHOUT_TURNS,
+    WITHOUT_ROTATION,
     attended_to_itself,
     embedded,
 )
@@ -226,7 +226,7 @@ def _is_plain_lstm(walk: Walk, node: Node) -> bool:
             and all(w is None or w.is_constant for w in weights))
 
 
-@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_TURNS)
+@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_ROTATION)
 def quantised_attention(walk: Walk, node: Node) -> list[Value | None]:
     packed = _scaled_product(walk, node.tensor(0), node.tensor(3), node.get(6), node.tensor(1),
                              node.tensor(4), node.get(7), node.get(2))

@@ -50,8 +50,8 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     places = graph.op("Add", earlier, np.arange(new)[None])
     if attrs.get("do_rotary", 0):
         cosine, sine = node.tensor(7), node.tensor(8)
-        turns = node.get(9) or places
-        q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, turns], 1,
+        positions = node.get(9) or places
+        q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, positions], 1,
                              interleaved=attrs.get("rotary_interleaved", 0),
                              rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
     put = _with_earlier if earlier.array is None else _with_known

@@ -122,10 +122,10 @@ def _shares(walk: Walk, low: Value, length: Value, bins: int, extent: int) -> Va
     before = graph.op("Div", graph.op("Sub", graph.op("Sub", element, 1), start), step)
     before = graph.op("Floor", graph.op("Sub", before, 0.5))
     before = graph.op("Max", graph.op("Min", before, graph.op("Sub", number, 1)), 0)
-    turn = graph.op("Add", before, np.arange(_NEAR, dtype=low.dtype).reshape(1, 1, 1, _NEAR))
+    sample = graph.op("Add", before, np.arange(_NEAR, dtype=low.dtype).reshape(1, 1, 1, _NEAR))
     place = graph.op("Add", start, graph.op("Div", graph.op(
-        "Mul", graph.op("Add", turn, 0.5), size), divisor))
-    counts = graph.op("And", graph.op("Less", turn, number), graph.op(
+        "Mul", graph.op("Add", sample, 0.5), size), divisor))
+    counts = graph.op("And", graph.op("Less", sample, number), graph.op(
         "And", graph.op("GreaterOrEqual", place, -1), graph.op("LessOrEqual", place, extent)))
     place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
     distance = graph.op("Abs", graph.op("Sub", place, element))
@@ -150,9 +150,9 @@ def _maxima(walk: Walk, x: Value, batches: Value, axes: list[tuple[Value, Value]
                           "data-dependent shape")
         number = np.ceil(size)
         most.append(max(int(number.max()), 1))
-        turn = np.minimum(np.arange(most[-1]), np.maximum(number - 1, 0))[:, None]
+        sample = np.minimum(np.arange(most[-1]), np.maximum(number - 1, 0))[:, None]
         bin_of, size = np.arange(n, dtype=x.dtype)[:, None], size[:, None]
-        place = first[:, None] + bin_of * size + (turn + x.dtype.type(0.5)) * size / np.maximum(
+        place = first[:, None] + bin_of * size + (sample + x.dtype.type(0.5)) * size / np.maximum(
             number, 1)[:, None]
         at.append(graph.constant(place.reshape(len(size), -1), x.dtype))
         some = some & (number > 0)
@@ -188,10 +188,10 @@ def max_roi_pool(walk: Walk, node: Node) -> Value:
         # Each rounded as in ONNX Runtime, whatever compilers make of a division: a row more or less
         # depends on it.
         size = in_float64("Div", length, np.array(bins, np.float64))
-        turn = np.arange(bins, dtype=np.float64).reshape((-1, 1) if axis == 0 else (-1,))
+        bin_ = np.arange(bins, dtype=np.float64).reshape((-1, 1) if axis == 0 else (-1,))
         begin, end = (cast(walk, graph.op("Max", graph.op("Min", graph.op("Add", first, graph.op(
-            how, in_float64("Mul", size, turns))), extent), 0), TensorProto.INT64)
-            for how, turns in (("Floor", turn), ("Ceil", turn + 1)))
+            how, in_float64("Mul", size, edges))), extent), 0), TensorProto.INT64)
+            for how, edges in (("Floor", bin_), ("Ceil", bin_ + 1)))
         count = graph.op("Sub", end, begin)
         empty.append(graph.op("LessOrEqual", count, 0))
         powers = np.frexp(np.maximum(np.arange(extent + 1), 1))[1].astype(np.int64) - 1

@@ -9,7 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.control_flow import stacked
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.rolled import rolled
+from run_model_tools.onnx_repair.rules.rerolled import rerolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, split_into
 from run_model_tools.onnx_repair.values import Chosen, Node, Option, Sequence, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -101,7 +101,7 @@ def concat_from_sequence(walk: Walk, node: Node) -> Value:
     # PyTorch exports bags of embeddings so, and has the last one computed otherwise.
     for last in range(2 if walk.has_parts and not axis else 0):
         alike, others = (items[:-1], items[-1:]) if last else (items, [])
-        together = rolled(walk, alike)
+        together = rerolled(walk, alike)
         if together is not None:
             flat = (len(alike) * items[0].shape[0], *items[0].shape[1:])
             return concatenated(walk, [reshaped(walk, together, flat), *others], 0)

@@ -62,9 +62,9 @@ def unique(walk: Walk, node: Node) -> list[Value | Chosen]:
                            for value in (earliest, times))
         places = graph.constant(np.arange(count))
         mask, found = graph.op("Equal", earliest, places), rows
-        turns = graph.op("Sub", graph.op("CumSum", cast(walk, mask, TensorProto.INT64),
+        ordinals = graph.op("Sub", graph.op("CumSum", cast(walk, mask, TensorProto.INT64),
                                          np.array(0)), 1)
-        inverse = graph.op("Gather", turns, earliest, axis=0)
+        inverse = graph.op("Gather", ordinals, earliest, axis=0)
     else:
         inverse = graph.op("ScatterElements", zeros, order, which, axis=0)
     different, first, often = (chosen(walk, node, value, mask, refused)

@@ -68,9 +68,10 @@ def _reflected(walk: Walk, at: Value, extent: int, aligned: bool) -> Value:
     if not length:
         return graph.op("Mul", at, 0)
     offset = graph.op("Abs", graph.op("Sub", at, low))
-    turns = graph.op("Floor", graph.op("Div", offset, length))
-    rest = graph.op("Sub", offset, graph.op("Mul", turns, length))
-    odd = graph.op("Sub", turns, graph.op("Mul", graph.op("Floor", graph.op("Mul", turns, 0.5)), 2))
+    periods = graph.op("Floor", graph.op("Div", offset, length))
+    rest = graph.op("Sub", offset, graph.op("Mul", periods, length))
+    pairs = graph.op("Floor", graph.op("Mul", periods, 0.5))
+    odd = graph.op("Sub", periods, graph.op("Mul", pairs, 2))
     back = graph.op("Sub", graph.like(length, at), rest)
     mirrored = graph.op("Add", graph.op("Where", graph.op("Greater", odd, 0.5), back, rest), low)
     return graph.op("Clip", mirrored, graph.like(0, at), graph.like(extent - 1, at))

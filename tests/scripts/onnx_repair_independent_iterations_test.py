@@ -1,4 +1,4 @@
-"""Scans whose turns know nothing of each other become one computation; others stay turns."""
+"""Scans whose iterations know nothing of each other become one computation; others are unrolled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POINTS = 30
 
 
 def scan(body, state="float[4,3]", taken="float[3]", given="float[4]", attrs=""):
-    """y of [4,3] rows `x` and all points, of which each turn takes one."""
+    """y of [4,3] rows `x` and all points, of which each iteration takes one."""
     model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
         g (float[4,3] x) => ({state} s, float[N, M] y) {{
             s, y = Scan<num_scan_inputs=1{attrs}, body = b ({state} before, {taken} point)
@@ -46,9 +46,9 @@ CONSTANTS = (
 
 
 @pytest.mark.parametrize("body", [
-    "after = Add(before, point) d = ReduceSum<keepdims=0>(after, last)",  # Turns depend on others.
+    "after = Add(before, point) d = ReduceSum<keepdims=0>(after, last)",  # They depend on others.
     "after = Identity(before) a = CumSum(point, zero) b = Add(before, a) "
     "d = ReduceMax<keepdims=0>(b, last)"])
-def test_other_turns_follow_each_other(body):
+def test_other_iterations_follow_each_other(body):
     zero = "zero = Constant<value_int=0>()"
     assert scan(f"{CONSTANTS} {zero} {body}") > POINTS

@@ -1,6 +1,7 @@
-"""What turns of a loop, or branches that a model has one of for each class, made of different parts
-of the same things, as one computation with the turns along a new first axis: bags of embeddings are
-hundreds of turns, and a detector that chooses boxes class by class has 90 branches.
+"""What iterations of a loop that was unrolled, or branches that a model has one of for each class,
+made of different parts of the same things, as one computation with the iterations along a new first
+axis: bags of embeddings are hundreds of iterations, and a detector that chooses boxes class by
+class has 90 branches.
 """
 
 from __future__ import annotations
@@ -10,32 +11,36 @@ import onnx
 from onnx import helper
 
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE, REDUCTIONS, turned
+from run_model_tools.onnx_repair.rules.independent_iterations import (
+    ELEMENTWISE,
+    REDUCTIONS,
+    aligned,
+)
 from run_model_tools.onnx_repair.values import Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _FEWEST = 4
 
 
-def rolled(walk: Walk, values: list[Value]) -> Value | None:
+def rerolled(walk: Walk, values: list[Value]) -> Value | None:
     """The values along a new first axis; None where they are not computed alike, but for parts of
     constants."""
     if len(values) < _FEWEST:
         return None
-    made = _Roll(walk, len(values)).of(values)
+    made = _Reroll(walk, len(values)).of(values)
     return None if made is None or made is values[0] else made
 
 
-class _Roll:
-    """Of `count` turns.  A value that is the same in all of them stays as it is."""
+class _Reroll:
+    """Of `count` iterations.  A value that is the same in all of them stays as it is."""
 
     def __init__(self, walk: Walk, count: int) -> None:
         self.walk = walk
         self.count = count
-        self.known = walk.rolled
+        self.known = walk.rerolled
 
     def of(self, values: list[Value]) -> Value | None:
-        """The one value of all turns, or [turns, ...]; None where they differ otherwise."""
+        """The one value of all iterations, or [iterations, ...]; None where it is neither."""
         first = values[0]
         if all(value is first for value in values):
             return first
@@ -67,10 +72,10 @@ class _Roll:
         operands = [self.of(operand) for operand in given]
         if any(operand is None for operand in operands):
             return None
-        turning = [o is not g[0] for o, g in zip(operands, given)]
-        if not any(turning):
+        varying = [o is not g[0] for o, g in zip(operands, given)]
+        if not any(varying):
             return first
-        if node.op_type == "TopK" and turning == [True, False]:
+        if node.op_type == "TopK" and varying == [True, False]:
             attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
             attrs["axis"] = attrs.get("axis", -1) % first.rank + 1
             made = self.walk.graph.ops("TopK", operands, 2, **attrs)
@@ -78,31 +83,31 @@ class _Roll:
             return made[which.pop()]
         if len(node.output) > 1:
             return None
-        return self._at_once(node, operands, turning, first)  # type: ignore[arg-type]
+        return self._at_once(node, operands, varying, first)  # type: ignore[arg-type]
 
-    def _at_once(self, node: onnx.NodeProto, operands: list[Value], turning: list[bool],
+    def _at_once(self, node: onnx.NodeProto, operands: list[Value], varying: list[bool],
                  one: Value) -> Value | None:
-        """What one node makes of operands of which some have the turns along the first axis."""
+        """What one node makes of operands of which some have the iterations along an axis."""
         graph = self.walk.graph
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type in ELEMENTWISE:
-            return graph.op(node.op_type, *turned(self.walk, operands, turning), **attrs)
-        if node.op_type in ("Reshape", "Squeeze", "Unsqueeze") and turning[0] and not any(
-                turning[1:]):
+            return graph.op(node.op_type, *aligned(self.walk, operands, varying), **attrs)
+        if node.op_type in ("Reshape", "Squeeze", "Unsqueeze") and varying[0] and not any(
+                varying[1:]):
             return reshaped(self.walk, operands[0], (self.count, *one.shape))
-        if node.op_type in REDUCTIONS and turning == [True, False]:
+        if node.op_type in REDUCTIONS and varying == [True, False]:
             axes = operands[1].ints()
             return None if axes is None else graph.op(
                 node.op_type, operands[0], np.array([a + (a >= 0) for a in axes]), **attrs)
-        if node.op_type == "Gather" and turning == [False, True]:
+        if node.op_type == "Gather" and varying == [False, True]:
             axis = attrs.get("axis", 0) % operands[0].rank
             made = graph.op("Gather", *operands, axis=axis)
             front = [axis, *(i for i in range(made.rank) if i != axis)]
             return made if axis == 0 else graph.op("Transpose", made, perm=front)
-        if node.op_type == "Gather" and turning == [True, True] and [
+        if node.op_type == "Gather" and varying == [True, True] and [
                 o.rank for o in operands] == [2, 2]:
             return self.walk.node_in("GatherElements", 13, list(operands), axis=1)
-        if node.op_type == "Slice" and turning == [False, True, True, False, False] and [
+        if node.op_type == "Slice" and varying == [False, True, True, False, False] and [
                 o.ints() for o in operands[3:]] == [[0], [1]] and operands[1].array is not None:
             # All of them have the same shape.
             at = operands[1].array.reshape(-1, 1) + np.arange(one.shape[0])

@@ -1,5 +1,5 @@
-"""Loops with a turn for each of some chosen rows, whose tensors may have other extents each time:
-held to ONNX Runtime."""
+"""Loops with an iteration for each of some chosen rows, whose tensors may have other extents each
+time: held to ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_masks_are_put_into_a_picture(mode, coordinates, more):
 
 
 @pytest.mark.parametrize("body", [
-    # Turns depend on each other, on how many there were, and a row is of no known length.
+    # Iterations depend on each other, on how many there were, and a row is of no known length.
     "last = Gather(before, none_) s_ = ReduceSum<keepdims = 0>(last) shape = Constant<value_ints = "
     "[6, 7]>() p = Expand(s_, shape) picture = Identity(p)",
     "shape = Constant<value_ints = [6, 7]>() f = Cast<to = 1>(i) picture = Expand(f, shape)",

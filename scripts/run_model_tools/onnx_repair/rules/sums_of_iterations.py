@@ -1,5 +1,5 @@
-"""What each turn of a loop makes, with the turns along a first axis; extents may be another number
-in each turn.
+"""What each iteration of a loop makes, with the iterations along a first axis; extents may be
+another number in each of them.
 
 Along such an axis a tensor is weighted sums of the elements of another one, whose extent is known:
 the weights are a function of places, as many as are asked for.  Resizing gives them, and cutting
@@ -27,27 +27,27 @@ LARGEST = "LargestOfResized"
 """An ArgMax over resized planes (inside_tvm/resized_planes.py)."""
 
 Number = Value | int
-"""A whole number: [turns or 1, 1], or the same in all turns."""
+"""A whole number: [iterations or 1, 1], or the same in all iterations."""
 
 
 @dataclass
 class Axis:
-    """One whose extent each turn computes."""
+    """One whose extent each iteration computes."""
 
     extent: Number
     weights: Callable[[Value], Value]
-    """Of places, whole numbers [turns or 1, any], how much each element of the other tensor counts
-    there: [turns or 1, any, extent of that]."""
+    """Of places, whole numbers [iterations or 1, any], how much each element of the other tensor
+    counts there: [iterations or 1, any, extent of that]."""
     resized: Manner | None = None
     """How the other tensor was resized, where nothing else was done."""
 
 
 @dataclass
-class Turned:
-    """A tensor in each turn."""
+class Varying:
+    """A tensor in each iteration."""
 
     rows: Value
-    """[turns or 1, ...]"""
+    """[iterations or 1, ...]"""
     axes: dict[int, Axis] = field(default_factory=dict)
     """Those along which `rows` has the elements that are summed up."""
     parts: list[Number] | None = None
@@ -64,7 +64,7 @@ def _value(walk: Walk, number: Number) -> Value:
     return walk.graph.constant(np.full((1, 1), number)) if isinstance(number, int) else number
 
 
-def _axis(walk: Walk, one: Turned, axis: int) -> Axis:
+def _axis(walk: Walk, one: Varying, axis: int) -> Axis:
     if axis in one.axes:
         return one.axes[axis]
     every = np.arange(one.rows.shape[axis + 1])
@@ -76,7 +76,7 @@ def _axis(walk: Walk, one: Turned, axis: int) -> Axis:
     return Axis(len(every), weights)
 
 
-def summed(walk: Walk, one: Turned, wanted: tuple[int, ...] | Mapping[int, Value]) -> Turned:
+def summed(walk: Walk, one: Varying, wanted: tuple[int, ...] | Mapping[int, Value]) -> Varying:
     """The elements at places of axes, or at the first ones of all."""
     graph = walk.graph
     if not isinstance(wanted, Mapping):
@@ -104,10 +104,10 @@ def summed(walk: Walk, one: Turned, wanted: tuple[int, ...] | Mapping[int, Value
                             (count, number, ahead, others))
             made = transposed(walk, made, [0, 2, 1, 3])
         rows = reshaped(walk, made, (count, *before, number, *behind))
-    return Turned(rows, axes)
+    return Varying(rows, axes)
 
 
-def constant(walk: Walk, number: np.ndarray, extents: list[Number]) -> Turned:
+def constant(walk: Walk, number: np.ndarray, extents: list[Number]) -> Varying:
     """A number everywhere."""
     known = [extent if isinstance(extent, int) else 1 for extent in extents]
     rows = walk.graph.constant(np.full((1, *known), number))
@@ -115,11 +115,11 @@ def constant(walk: Walk, number: np.ndarray, extents: list[Number]) -> Turned:
     def ones(places: Value) -> Value:
         return walk.graph.constant(np.ones((1, places.shape[1], 1), number.dtype))
 
-    return Turned(rows, {axis: Axis(extent, ones) for axis, extent in enumerate(extents)
+    return Varying(rows, {axis: Axis(extent, ones) for axis, extent in enumerate(extents)
                          if not isinstance(extent, int)})
 
 
-def resized(walk: Walk, one: Turned, sizes: list[Number], manner: Manner) -> Turned:
+def resized(walk: Walk, one: Varying, sizes: list[Number], manner: Manner) -> Varying:
     def axis(extent: int, size: Value) -> Axis:
         graph = walk.graph
 
@@ -143,19 +143,19 @@ def resized(walk: Walk, one: Turned, sizes: list[Number], manner: Manner) -> Tur
 
         return Axis(size, weights, manner)
 
-    return Turned(one.rows, {
+    return Varying(one.rows, {
         a: axis(extent, _value(walk, size))
         for a, (size, extent) in enumerate(zip(sizes, one.rows.shape[1:])) if size != extent})
 
 
-def cut(walk: Walk, one: Turned, axis: int, start: Number, end: Number) -> Turned:
+def cut(walk: Walk, one: Varying, axis: int, start: Number, end: Number) -> Varying:
     """one[start:end] along an axis; both may be counted from the end, and lie beyond it."""
     graph, line = walk.graph, _axis(walk, one, axis)
     extent = _value(walk, line.extent)
     if start == 0 and isinstance(end, int) and end >= np.iinfo(np.int32).max:
         return one
     if axis not in one.axes and isinstance(start, int) and isinstance(end, int):
-        return Turned(graph.op("Slice", one.rows, np.array([start]), np.array([end]),
+        return Varying(graph.op("Slice", one.rows, np.array([start]), np.array([end]),
                                np.array([axis + 1])), one.axes)
 
     def within(number: Number) -> Value:
@@ -167,16 +167,16 @@ def cut(walk: Walk, one: Turned, axis: int, start: Number, end: Number) -> Turne
     length = graph.op("Max", graph.op("Sub", within(end), first), graph.like(0, first))
     weights = line.weights if start == 0 else lambda places: line.weights(
         graph.op("Add", places, first))
-    return Turned(one.rows, {**one.axes, axis: Axis(length, weights)})
+    return Varying(one.rows, {**one.axes, axis: Axis(length, weights)})
 
 
-def behind_each_other(walk: Walk, parts: list[Turned], axis: int) -> Turned | None:
+def behind_each_other(walk: Walk, parts: list[Varying], axis: int) -> Varying | None:
     """A Concat of which all parts but one are zeros, or all have extents that are known; None of
     any other."""
     graph = walk.graph
     if not any(part.axes for part in parts):
         count = max(part.rows.shape[0] for part in parts)
-        return Turned(concatenated(walk, [expanded(walk, part.rows, (
+        return Varying(concatenated(walk, [expanded(walk, part.rows, (
             count, *part.rows.shape[1:])) for part in parts], axis + 1))
     others = [part for part in parts if part.rows.array is None or part.rows.array.any()]
     if len(others) > 1 or len({part.rows.elem_type for part in parts}) > 1:
@@ -197,12 +197,12 @@ def behind_each_other(walk: Walk, parts: list[Turned], axis: int) -> Turned | No
         return graph.op("Where", reshaped(walk, inside, (*inside.shape, 1)), made,
                         graph.like(0, made))
 
-    return Turned(filled.rows, {**filled.axes, axis: Axis(total, weights)})
+    return Varying(filled.rows, {**filled.axes, axis: Axis(total, weights)})
 
 
-def largest_place(walk: Walk, one: Turned, every: Chosen) -> Value | None:
-    """[turns, planes]: where in each resized plane its largest element is, row by row; None where
-    it was made otherwise."""
+def largest_place(walk: Walk, one: Varying, every: Chosen) -> Value | None:
+    """[iterations, planes]: where in each resized plane its largest element is, row by row; None
+    where it was made otherwise."""
     count, rank = every.rows.shape[0], one.rank
     manner = one.axes[rank - 1].resized
     if manner is None or manner != one.axes[rank - 2].resized or manner.mode not in (
