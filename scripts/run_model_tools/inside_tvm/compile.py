@@ -196,7 +196,7 @@ def reading_once(tvm, request):
 
     def read(lanes=0):
         if "tflite" in request:
-            from run_model_tools.inside_tvm.tflite_import import read_tflite
+            from run_model_tools.inside_tvm.tflite.importer import read_tflite
 
             return kept(lambda: read_tflite(tvm, request["tflite"], request["shapes"]))
         import onnx

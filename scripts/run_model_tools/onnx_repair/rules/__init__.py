@@ -37,8 +37,8 @@ def rule(*operators: str, domain: str = "",
 def load() -> dict[tuple[str, str], Rule]:
     """All rules."""
     from importlib import import_module
-    from pkgutil import iter_modules
+    from pkgutil import walk_packages
 
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    for module in walk_packages(__path__, f"{__name__}."):
+        import_module(module.name)
     return RULES

@@ -6,7 +6,7 @@ loop that is unrolled the rows are joined once, at its end.
 """
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.tflite_operators import options_of
+from run_model_tools.inside_tvm.tflite.operators import options_of
 
 
 class Pieces:

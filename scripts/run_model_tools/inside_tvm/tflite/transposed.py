@@ -7,7 +7,7 @@ of it before the result (SAME) or all behind it (VALID); where they reach less, 
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.tflite_operators import options_of
+from run_model_tools.inside_tvm.tflite.operators import options_of
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 
 

@@ -8,8 +8,8 @@ reset them; here each run begins with zeros, as a layer that keeps nothing does 
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.tflite_control_flow import MOST_ITERATIONS
-from run_model_tools.inside_tvm.tflite_operators import options_of
+from run_model_tools.inside_tvm.tflite.control_flow import MOST_ITERATIONS
+from run_model_tools.inside_tvm.tflite.operators import options_of
 
 # Where inputs are, counted from a direction's first one; in each group input, forget, cell, output
 # gate (no cell gate among the peepholes).

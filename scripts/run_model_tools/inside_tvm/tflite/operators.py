@@ -1,6 +1,6 @@
 """Operators of TensorFlow Lite that TVM's importer lacks, or takes only in part.
 
-Each takes the converter and the operator, sees float32 numbers (tflite_import.py), and gives
+Each takes the converter and the operator, sees float32 numbers (importer.py), and gives
 expressions.
 """
 

@@ -7,7 +7,7 @@ quantized with this, so it is done here too, to a step or two of the result.
 
 import numpy as np
 
-from run_model_tools.inside_tvm.tflite_operators import options_of
+from run_model_tools.inside_tvm.tflite.operators import options_of
 
 _FARTHEST = 10.0
 """Behind the largest number, what the table's first entry is for."""

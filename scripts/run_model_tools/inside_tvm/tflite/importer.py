@@ -11,18 +11,17 @@ from itertools import count
 
 import numpy as np
 
-from run_model_tools.inside_tvm import (
-    Refusal,
-    faster_folding,
-    tflite_boxes,
-    tflite_control_flow,
-    tflite_layout,
-    tflite_operators,
-    tflite_pieces,
-    tflite_recurrent,
-    tflite_segments,
-    tflite_softmax,
-    tflite_transposed,
+from run_model_tools.inside_tvm import Refusal, faster_folding
+from run_model_tools.inside_tvm.tflite import (
+    boxes,
+    control_flow,
+    layout,
+    operators,
+    pieces,
+    recurrent,
+    segments,
+    softmax,
+    transposed,
 )
 from run_model_tools.tflite.as_compiled import TRANSPOSED
 from run_model_tools.tflite.file import COMPLEX, Malformed, code_of, read_file
@@ -49,7 +48,7 @@ def read_tflite(tvm, path, shapes):
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise Refusal("model", lines[-1]) from error
-    return tflite_layout.channels_first(tvm, relay.Function(inputs, body))
+    return layout.channels_first(tvm, relay.Function(inputs, body))
 
 
 def _convert(relay, file, shapes):
@@ -177,7 +176,7 @@ def _converter_class(relay, frontend):
                "int32": TensorType.INT32, "uint8": TensorType.UINT8, "int64": TensorType.INT64,
                "bool": TensorType.BOOL, "int16": TensorType.INT16, "int8": TensorType.INT8}
 
-    pieces, calls = tflite_pieces.Pieces(relay), count()
+    joined, calls = pieces.Pieces(relay), count()
 
     class Named(SubGraph):
         """A graph, with names of its tensors."""
@@ -195,13 +194,13 @@ def _converter_class(relay, frontend):
             """Of tensors whose shapes are computed; one with an extent of 0 is none of TVM's, and
             another expression stands for it."""
             self.convert_map["PRELU"] = self.convert_prelu
-            for name, convert in {**tflite_boxes.converters(relay),
-                                  **tflite_operators.converters(relay),
-                                  **tflite_pieces.converters(relay, pieces),
-                                  **tflite_recurrent.converters(relay),
-                                  **tflite_segments.converters(relay),
-                                  **tflite_softmax.converters(relay),
-                                  **tflite_transposed.converters(relay)}.items():
+            for name, convert in {**boxes.converters(relay),
+                                  **operators.converters(relay),
+                                  **pieces.converters(relay, joined),
+                                  **recurrent.converters(relay),
+                                  **segments.converters(relay),
+                                  **softmax.converters(relay),
+                                  **transposed.converters(relay)}.items():
                 self.convert_map[name] = partial(convert, self)
             self.quantize_exprs = {}
 
@@ -246,9 +245,9 @@ def _converter_class(relay, frontend):
                     continue
                 op = self.subgraph.Operators(index)
                 if operator.graphs:
-                    made = (tflite_control_flow.while_loop(self, operator)
+                    made = (control_flow.while_loop(self, operator)
                             if operator.name == "WHILE"
-                            else tflite_control_flow.branches(relay, self, operator))
+                            else control_flow.branches(relay, self, operator))
                     for i, expr in zip(operator.outputs, made):
                         self.exp_tab.set_expr(self.names[i], expr)
                     continue
@@ -256,8 +255,8 @@ def _converter_class(relay, frontend):
                     result = self.value(operator.inputs[0])
                 else:
                     convert = self.convert_map[self.get_op_code_str(op)]
-                    result = (tflite_operators.moved(relay, self, convert, op)
-                              if tflite_operators.moves_complex(self, operator) else convert(op))
+                    result = (operators.moved(relay, self, convert, op)
+                              if operators.moves_complex(self, operator) else convert(op))
                 for number, i in enumerate(operator.outputs):
                     self.keep(i, result if len(operator.outputs) == 1 else result[number])
 
@@ -373,7 +372,7 @@ def _converter_class(relay, frontend):
             shape = self.shape_of(data.tensor_idx)
             if self.graph.tensors[slopes.tensor_idx].constant is None:
                 return super().convert_prelu(op)
-            made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
+            made = layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
                                        self.get_tensor_value(slopes))
             return super().convert_prelu(op) if made is None else made
 

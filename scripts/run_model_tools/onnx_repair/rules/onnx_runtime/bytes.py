@@ -16,12 +16,12 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
-from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
-from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
+from run_model_tools.onnx_repair.rules.onnx_runtime.attention import (
     WITHOUT_ROTATION,
     attended_to_itself,
     embedded,
 )
+from run_model_tools.onnx_repair.rules.onnx_runtime.fused import channels_first, channels_last
 from run_model_tools.onnx_repair.rules.quantisation import (
     as_held,
     bias_of_products,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.tflite_operators import options_of
+from run_model_tools.inside_tvm.tflite.operators import options_of
 
 _NEUTRAL = {"add": lambda dtype: 0, "mul": lambda dtype: 1,
             "max": lambda dtype: _limits(dtype).min, "min": lambda dtype: _limits(dtype).max}

@@ -10,7 +10,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
-from run_model_tools.onnx_repair.rules.onnx_runtime_bytes import unpacked
+from run_model_tools.onnx_repair.rules.onnx_runtime.bytes import unpacked
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import transposed
 from run_model_tools.onnx_repair.values import Node, Value

@@ -9,7 +9,7 @@ from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
-from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
+from run_model_tools.onnx_repair.rules.onnx_runtime.fused import channels_first, channels_last
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 

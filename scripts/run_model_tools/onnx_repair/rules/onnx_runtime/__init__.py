@@ -1,0 +1,1 @@
+"""Operators of ONNX Runtime's own (com.microsoft)."""
