@@ -2,7 +2,7 @@
 
 compiling   ONNX -> an artifact, and what an artifact's files hold
 tuning      measuring how to compile best, and keeping what was best
-inside_tvm  what of these runs inside TVM's process, under any Python from 3.7 on
+inside_tvm  what of these runs inside TVM's process, under any Python from 3.8 on
 kernels     this project's own kernels, as TVM's compiler gets them (C code: the folder kernels/c)
 zoo         the list of networks, where they come from, their reference results
 pictures    how pictures become tensors, and the committed pictures and labels

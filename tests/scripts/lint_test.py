@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-TOOLS = ("clang-format", "clang-tidy", "mypy", "ruff", "shellcheck")
+TOOLS = ("clang-format", "clang-tidy", "mypy", "ruff", "shellcheck", "vermin")
 FILES = {
     "ARCHITECTURE.md": "| room | holds | may include | libraries |\n|---|---|---|---|\n"
                        "| `base/` | all | – | – |\n",
@@ -19,6 +19,8 @@ FILES = {
     "tests/a_test.cc": "",
     "tool": "#!/usr/bin/env python3\n",
     "module.py": "",
+    "scripts/run_model_tools/inside_tvm/run.py": "",
+    "scripts/run_model_tools/inside_tvm/relax/run.py": "",
     "run.sh": "#!/bin/sh\n",
     "run": "#!/usr/bin/env bash\n",
     "text": "no program\n",
@@ -87,12 +89,15 @@ def test_every_check_sees_its_files(repository):
     result = repository.lint()
     assert result.returncode == 0, result.stdout + result.stderr
     assert [line.split()[0] for line in result.stdout.splitlines()] == [
-        "includes", "names", "paths", "clang-format", "ruff", "shellcheck", "mypy", "clang-tidy"]
+        "includes", "names", "paths", "clang-format", "ruff", "shellcheck", "vermin", "mypy",
+        "clang-tidy"]
     assert all(" ... ok (" in line for line in result.stdout.splitlines())
     assert {"base/a.cc", "base/b.h", "tests/a_test.cc"} <= called(repository, "clang-format")
     # One that Git has not been told of counts too.
     assert {"run.sh", "run"} <= called(repository, "shellcheck")
     assert not called(repository, "shellcheck") & {"tool", "text", "module.py"}
+    assert {word for word in called(repository, "vermin") if word.endswith(".py")} == {
+        "scripts/run_model_tools/inside_tvm/run.py"}
     assert "base/a.cc" in called(repository, "clang-tidy")
     assert not called(repository, "clang-tidy") & {"tests/a_test.cc", "base/b.h"}
 

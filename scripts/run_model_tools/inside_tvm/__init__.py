@@ -1,11 +1,11 @@
 """What runs inside of TVM, in a process of its own that tvm_process.py starts.
 
-It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to understand this package:
-it has no annotations and no newer syntax, imports nothing of this project but itself,
-tuning/records.py, params_file.py and errors.py, and TVM's modules where they are used.  What needs
-TVM 0.18 is left to it: tuning (the sub-package `tuning`) and our kernels (run_model_tools.kernels),
-which are imported when a request asks for them.  What is for TVM 0.25 and later is in the
-sub-package `relax`.
+It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.8 has to understand this package
+(scripts/lint vermin): it has no annotations and no newer syntax, imports nothing of this project
+but itself, tuning/records.py, params_file.py and errors.py, and TVM's modules where they are used.
+What needs TVM 0.18 is left to it: tuning (the sub-package `tuning`) and our kernels
+(run_model_tools.kernels), which are imported when a request asks for them.  What is for TVM 0.25
+and later is in the sub-package `relax`.
 """
 
 import json

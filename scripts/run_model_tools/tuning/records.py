@@ -10,7 +10,7 @@ says where the times come from; TVM skips it.  The other lines are, by KIND:
   metaschedule    {"workload": [hash, module], "record": [trace, seconds, target, arguments]}, the
                   two tables of MetaSchedule's database joined; `module` is zlib-packed base64
 
-Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.7 has to understand it;
+Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.8 has to understand it;
 it needs the standard library only.
 """
 

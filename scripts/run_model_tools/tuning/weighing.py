@@ -4,7 +4,7 @@ The fastest by itself may want its channels in other blocks than the layers arou
 numbers are converted before and after it, which often costs more than it gains.  And a
 configuration that is only as fast as the untuned one, within what measurements tell, is no gain.
 
-Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.7 has to understand it;
+Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.8 has to understand it;
 it needs the standard library only.
 """
 
