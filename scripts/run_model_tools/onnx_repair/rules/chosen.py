@@ -10,17 +10,17 @@ that chose the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, data_dependent, not_constant
 from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.chosen_masks import MOVES, count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.independent_iterations import ELEMENTWISE
-from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -32,14 +32,10 @@ _OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Gl
                "GlobalMaxPool", "MaxPool")
 """Operators that keep samples apart, which lie along the first axis."""
 _TAKE_PLACES = ("Gather", "GatherElements", "GatherND", "RoiAlign", "ScatterElements")
-MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-"""Operators that leave the elements of a mask in their order."""
 _KEEP_PLACES = ("Expand", "Gather", "GatherND", "Identity", "NonMaxSuppression", "Reshape",
                 "ScatterElements", "Shape", "Size", "Slice", "Split", "Squeeze", "Transpose",
                 "Unsqueeze")
 """Operators that take places as they are counted in all rows; others see them as the model does."""
-_DEEPEST = 30
-"""Operators by which two masks may be computed alike."""
 
 
 def chosen(walk: Walk, node: Node, rows: Value, mask: Value, refused: Refused,
@@ -222,12 +218,10 @@ def _rows_together(walk: Walk, node: Node, op: str, one: Chosen,
         yield chosen_places.taken(walk, node, last)
     if alone and op in ("Gather", "Slice"):
         yield chosen_places.columns(walk, node, one)
-    if alone and op == "Slice" and not one.cut:
-        yield chosen_lengths.rows_between(walk, node, one)
-    if alone and op == "Pad" and not one.cut:
-        yield chosen_lengths.padded(walk, node, one)
-    if alone and op in chosen_among.OPERATORS and not one.cut:
-        yield chosen_among.OPERATORS[op](walk, node, one)
+    if alone and not one.cut:
+        for rule_of_rows in (*chosen_lengths.OPERATORS.get(op, ()),
+                             *chosen_among.OPERATORS.get(op, ())):
+            yield rule_of_rows(walk, node, one)
     if op == "Concat":
         yield chosen_among.together(walk, node)
         yield chosen_lengths.behind_each_other(walk, node)
@@ -304,16 +298,21 @@ def _of_all(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     divisor = node.inputs[1] if node.op in ("Div", "Mod") else None
     if isinstance(divisor, Chosen) and not divisor.rows.is_float:
         inputs[1] = filled_rows(walk, divisor, 1)  # A division by 0 ends the program.
-    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
-    proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(inputs)]
-    scope: dict[str, Thing | None] = {f"i{n}": i for n, i in enumerate(inputs)}
-    walk.run([proto], scope, {node.domain: node.opset})
-    results = [scope[name] if name else None for name in proto.output]
+    results = of_inputs(walk, node, inputs)
     if not all(result is None or isinstance(result, Value) and result.rank
                and result.shape[0] == one.rows.shape[0] for result in results):
         raise one.why
     return [one.but(rows=result, column=one.column if result.rank > 1 else None)
             if isinstance(result, Value) else None for result in results]
+
+
+def of_inputs(walk: Walk, node: Node, inputs: Sequence[Thing | None]) -> list[Thing | None]:
+    """What the node makes of other inputs than its own."""
+    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
+    proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(inputs)]
+    scope: dict[str, Thing | None] = {f"i{n}": i for n, i in enumerate(inputs)}
+    walk.run([proto], scope, {node.domain: node.opset})
+    return [scope[name] if name else None for name in proto.output]
 
 
 def _gathered(walk: Walk, node: Node, places: Chosen) -> Chosen:
@@ -426,58 +425,3 @@ def _takes_first(node: Node) -> bool:
     return node.opset >= 10 and end is not None and end.array is None and all(
         value is None or value.ints() == wanted
         for value, wanted in ((start, [0]), (axes, [0]), (steps, [1])))
-
-
-def filled_rows(walk: Walk, one: Chosen, number: float) -> Value:
-    """All rows, with a number in those that are not chosen."""
-    mask = reshaped(walk, one.mask, (one.rows.shape[0], *[1] * (one.rows.rank - 1)))
-    return walk.graph.op("Where", mask, one.rows, walk.graph.like(number, one.rows))
-
-
-def count_of(walk: Walk, one: Chosen) -> Value:
-    return reduce(walk, "ReduceSum", cast(walk, one.mask, TensorProto.INT64), None, False)
-
-
-def is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:
-    """Whether both are chosen by masks that hold at the same places."""
-    if other is None or one.mask.size != other.mask.size:
-        return False
-    if one.mask is other.mask:
-        return True
-    makers, values = walk.graph.makers, walk.graph.values
-
-    def plain(value: Value) -> tuple[Value, int]:
-        """What the mask repeats, and how often each element of it."""
-        times = value.size
-        while (node := makers.get(value.name)) is not None:
-            before = values[node.input[0]]
-            if node.op_type == "Expand":
-                lead = before.shape[:max((i + 1 for i, d in enumerate(before.shape) if d > 1),
-                                         default=0)]
-                if value.shape[:len(lead)] != lead or before.rank != value.rank:
-                    break
-            elif node.op_type not in MOVES:
-                break
-            value = before
-        return value, times // max(value.size, 1)
-
-    def alike(a: Value, b: Value, depth: int = 0) -> bool:
-        if a is b:
-            return True
-        if a.shape != b.shape or a.elem_type != b.elem_type or depth > _DEEPEST:
-            return False
-        if a.array is not None or b.array is not None:
-            return a.array is not None and b.array is not None and np.array_equal(a.array, b.array)
-        first, second = makers.get(a.name), makers.get(b.name)
-        if first is None or second is None or first.op_type != second.op_type \
-                or len(first.input) != len(second.input) or first.domain != second.domain \
-                or list(first.output).index(a.name) != list(second.output).index(b.name):
-            return False
-        attributes = [{x.name: helper.get_attribute_value(x) for x in node.attribute}
-                      for node in (first, second)]
-        return attributes[0] == attributes[1] and all(
-            left == right or bool(left and right) and alike(values[left], values[right], depth + 1)
-            for left, right in zip(first.input, second.input))
-
-    (a, times), (b, others) = plain(one.mask), plain(other.mask)
-    return times == others and alike(a, b)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.rules.chosen import axes_of, count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen import axes_of
 from run_model_tools.onnx_repair.rules.chosen_axes import as_rows, in_place
+from run_model_tools.onnx_repair.rules.chosen_masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.values import Chosen, Node, Value

@@ -1,5 +1,5 @@
-"""Chosen rows beside what is at known places: one of them, others around them, a tensor that they
-are written into, sums that run along them, and parts of a tensor that are all of its rows together.
+"""Chosen rows beside what is at known places: one of them, a tensor that they are written into,
+sums that run along them, and parts of a tensor that are all of its rows together.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ import numpy as np
 from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import not_constant
-from run_model_tools.onnx_repair.rules.chosen import chosen, count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen import chosen
+from run_model_tools.onnx_repair.rules.chosen_masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_order import in_front
 from run_model_tools.onnx_repair.rules.chosen_places import counted
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -27,69 +27,6 @@ def running_sum(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
                         exclusive=node.attrs.get("exclusive", 0),
                         reverse=node.attrs.get("reverse", 0))
     return one.but(rows=rows)
-
-
-def surrounded(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
-    """A Pad by known numbers of rows of one value; None of any other."""
-    pads = node.tensor(1).ints() if node.opset >= 11 and len(node.inputs) < 4 else None
-    if pads is None or node.attrs.get("mode", "constant") != "constant" or one.lead \
-            or min(pads) < 0 or sum(pads) != pads[0] + pads[one.rows.rank]:
-        return None
-    value = node.constant(2, "the number") if len(node.inputs) > 2 else None
-    every, rows, masks = (pads[0], pads[one.rows.rank]), [], []
-    for count in every:
-        shape = (count, *one.rows.shape[1:])
-        rows.append(walk.graph.constant(np.full(shape, 0 if value is None else value.item(),
-                                                one.rows.dtype)))
-        masks.append(walk.graph.constant(np.ones(count, np.bool_)))
-    rows.insert(1, one.rows)
-    masks.insert(1, reshaped(walk, one.mask, (one.mask.size,)))
-    there = [n for n, count in enumerate((every[0], 1, every[1])) if count]
-    return one.but(rows=concatenated(walk, [rows[n] for n in there], 0),
-                   mask=concatenated(walk, [masks[n] for n in there], 0),
-                   first=one.first and not every[1], along=0)
-
-
-def turned(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
-    """A Slice that takes all rows backwards; None of any other."""
-    last = -one.rows.shape[0]
-    if node.opset < 10 or one.lead or len(node.inputs) < 5 or node.ints(4, "the steps") != [-1] \
-            or node.ints(3, "the axes") != [0] or node.ints(1, "the begin") != [-1] \
-            or (node.ints(2, "the end") or [0])[0] >= last:
-        return None
-
-    def backwards(value: Value) -> Value:
-        return walk.graph.op("Slice", value, np.array([-1]), np.array([last - 1]), np.array([0]),
-                             np.array([-1]))
-
-    mask = reshaped(walk, one.mask, (one.rows.shape[0],))
-    return one.but(rows=backwards(one.rows), mask=backwards(mask), first=False)
-
-
-def last_ones(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
-    """A Slice of so many rows from the end; None of any other."""
-    begin, end, axes, steps = (node.get(n) for n in range(1, 5))
-    rows, (start, *_) = one.rows.shape[0], (begin.ints() if begin is not None else None) or [0]
-    if node.opset < 10 or one.lead or start >= 0 or end is None or (end.ints() or [0])[0] < rows \
-            or axes is not None and axes.ints() != [0] or steps is not None and steps.ints() != [1]:
-        return None
-    one, count = in_front(walk, one), min(-start, rows)
-    mask = reshaped(walk, one.mask, (rows,))
-    # Those behind which there are fewer.
-    behind = concatenated(walk, [sliced(walk, mask, {0: range(count, rows)}),
-                                 walk.graph.constant(np.zeros(count, np.bool_))], 0)
-    return one.but(mask=walk.graph.op("And", mask, walk.graph.op("Not", behind)), first=False)
-
-
-def again(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
-    """A Tile along the rows; None of any other."""
-    times, *rest = node.tensor(1).ints() or [0]
-    if times < 2 or one.lead or one.column is not None:
-        return None
-    rows = walk.node_in("Tile", 13, [one.rows, walk.graph.constant([1, *rest], np.int64)])
-    mask = reshaped(walk, one.mask, (one.mask.size,))
-    return one.but(rows=concatenated(walk, [rows] * times, 0),
-                   mask=concatenated(walk, [mask] * times, 0), first=False)
 
 
 def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
@@ -189,6 +126,5 @@ def together(walk: Walk, node: Node) -> Value | None:
     return made
 
 
-OPERATORS = {"CumSum": running_sum, "Expand": widened, "Gather": at_known, "Pad": surrounded,
-             "Slice": lambda *given: turned(*given) or last_ones(*given), "Tile": again}
-"""What becomes of nodes with chosen rows as their first input."""
+OPERATORS = {"CumSum": (running_sum,), "Expand": (widened,), "Gather": (at_known,)}
+"""What may become of nodes with chosen rows as their first input."""

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 
-from run_model_tools.onnx_repair.rules.chosen import (
-    ELEMENTWISE_OF_ROWS,
-    axes_of,
-    count_of,
-    filled_rows,
-    is_same,
-)
+from run_model_tools.onnx_repair.rules.chosen import ELEMENTWISE_OF_ROWS, axes_of, of_inputs
 from run_model_tools.onnx_repair.rules.chosen_boxes import suppressed
 from run_model_tools.onnx_repair.rules.chosen_counts import shape_around_rows
+from run_model_tools.onnx_repair.rules.chosen_masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_order import in_front
 from run_model_tools.onnx_repair.rules.chosen_places import counted
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
@@ -51,11 +45,7 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
     if op == "Expand":
         return [as_rows(walk, one, *_expanded(walk, node, one, whole))]
     behind = _axis_behind(node, op, one, inputs, whole.rank)
-    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
-    proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(inputs)]
-    scope: dict[str, Thing | None] = {f"i{n}": i for n, i in enumerate(inputs)}
-    walk.run([proto], scope, {node.domain: node.opset})
-    results = [scope[name] if name else None for name in proto.output]
+    results = of_inputs(walk, node, inputs)
     made = [as_rows(walk, one, result, behind) if isinstance(result, Value) else None
             for result in results]
     if keeps_places(node, op, given) and made[0] is not None:

@@ -7,8 +7,9 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import data_dependent
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen import chosen, is_same
+from run_model_tools.onnx_repair.rules.chosen import chosen
 from run_model_tools.onnx_repair.rules.chosen_counts import numbers_of
+from run_model_tools.onnx_repair.rules.chosen_masks import is_same
 from run_model_tools.onnx_repair.rules.chosen_order import sort_keys
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.values import Chosen, Node, Value

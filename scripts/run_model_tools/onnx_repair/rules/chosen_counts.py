@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import OPSET
-from run_model_tools.onnx_repair.rules.chosen import MOVES, is_same
+from run_model_tools.onnx_repair.rules.chosen_masks import MOVES, is_same
 from run_model_tools.onnx_repair.values import Chosen, Value
 from run_model_tools.onnx_repair.walk import Walk
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.rules.chosen import count_of, is_same
 from run_model_tools.onnx_repair.rules.chosen_counts import numbers_of
+from run_model_tools.onnx_repair.rules.chosen_masks import count_of, is_same
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk

@@ -8,8 +8,8 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import RUN_TIME, NodeRefused, Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen import is_same
 from run_model_tools.onnx_repair.rules.chosen_counts import emptiness
+from run_model_tools.onnx_repair.rules.chosen_masks import is_same
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.filled_lists import filled_list
 from run_model_tools.onnx_repair.rules.independent_iterations import at_once

@@ -56,7 +56,7 @@ def at_once(walk: Walk, node: Node, body: onnx.GraphProto, state: list[Thing | N
     return None if None in found else found  # type: ignore[return-value]
 
 
-def aligned(walk: Walk, values: list[Value], varying: list[bool]) -> list[Value]:
+def axes_aligned(walk: Walk, values: list[Value], varying: list[bool]) -> list[Value]:
     """Operands of an operator of single elements, of which some have the iterations along a first
     axis, with their other axes below each other."""
     rank = max(v.rank - varies for v, varies in zip(values, varying))
@@ -73,7 +73,7 @@ def _of_iterations(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[st
         return None
     values: list[Value] = operands  # type: ignore[assignment]
     if proto.op_type in ELEMENTWISE:
-        values = aligned(walk, values, [name in varying for name in proto.input])
+        values = axes_aligned(walk, values, [name in varying for name in proto.input])
         return walk.node_in(proto.op_type, opset, list(values), **attrs)
     if proto.op_type not in REDUCTIONS or attrs.get("noop_with_empty_axes"):
         return None

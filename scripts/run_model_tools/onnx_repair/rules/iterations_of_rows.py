@@ -19,14 +19,14 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads
-from run_model_tools.onnx_repair.rules.chosen import filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_counts import known_numbers
+from run_model_tools.onnx_repair.rules.chosen_masks import filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_places import counted, every_place
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.independent_iterations import (
     ELEMENTWISE,
     REDUCTIONS,
-    aligned,
+    axes_aligned,
 )
 from run_model_tools.onnx_repair.rules.resize import as_resized
 from run_model_tools.onnx_repair.rules.shapes import expanded
@@ -260,7 +260,7 @@ class _Loop:
             # Whole numbers that are divided by 0 end the program.
             divisor = expanded(walk, plain[1].rows, (self.count, *plain[1].rows.shape[1:]))
             plain[1] = Varying(filled_rows(walk, self.every.but(rows=divisor), 1))
-        rows = aligned(walk, [one.rows for one in plain], [True] * len(plain))
+        rows = axes_aligned(walk, [one.rows for one in plain], [True] * len(plain))
         return Varying(walk.node_in(node.op, node.opset, list(rows), **node.attrs))
 
     def _by_shape(self, node: Node) -> Varying:

@@ -14,7 +14,7 @@ from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.independent_iterations import (
     ELEMENTWISE,
     REDUCTIONS,
-    aligned,
+    axes_aligned,
 )
 from run_model_tools.onnx_repair.values import Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -91,7 +91,7 @@ class _Reroll:
         graph = self.walk.graph
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type in ELEMENTWISE:
-            return graph.op(node.op_type, *aligned(self.walk, operands, varying), **attrs)
+            return graph.op(node.op_type, *axes_aligned(self.walk, operands, varying), **attrs)
         if node.op_type in ("Reshape", "Squeeze", "Unsqueeze") and varying[0] and not any(
                 varying[1:]):
             return reshaped(self.walk, operands[0], (self.count, *one.shape))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import TensorProto, helper
 
-from run_model_tools.onnx_repair.rules.chosen import filled_rows
+from run_model_tools.onnx_repair.rules.chosen_masks import filled_rows
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.resize import Manner, computed_taps
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
