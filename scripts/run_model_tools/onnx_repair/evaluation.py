@@ -1,4 +1,6 @@
-"""What an ONNX model computes: in ONNX Runtime, or where it has no kernel in ONNX's reference."""
+"""What one node of known inputs computes: in ONNX Runtime, or where it has no kernel in ONNX's
+reference.  What whole models compute is in reference.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a model computes, by somebody else: ONNX Runtime, or where it cannot, ONNX's reference."""
+"""What a whole model computes, to compare with: in ONNX Runtime, or where it cannot, in ONNX's
+reference.
+"""
 
 from __future__ import annotations
 

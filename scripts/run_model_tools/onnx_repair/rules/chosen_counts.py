@@ -46,7 +46,6 @@ class Number:
         return None
 
 
-
 def numbers_of(walk: Walk, value: Value) -> list[Number]:
     """What is known of each of a value's elements."""
     unknown = [Number()] * value.size
@@ -98,13 +97,11 @@ def numbers_of(walk: Walk, value: Value) -> list[Number]:
     return unknown
 
 
-
 def known_numbers(walk: Walk, value: Value) -> list[int] | None:
     """All of its elements, where the shapes of rows tell them."""
     numbers = numbers_of(walk, value)
     return [n.most for n in numbers if n.most is not None] if all(
         n.exact for n in numbers) else None
-
 
 
 def _least(walk: Walk, numbers: list[Number]) -> Number:
@@ -116,12 +113,10 @@ def _least(walk: Walk, numbers: list[Number]) -> Number:
     return Number(most)
 
 
-
 def shape_of_rows(walk: Walk, shape: Value) -> tuple[Chosen, list[int]] | None:
     """Of a shape whose first extent counts chosen rows, these and the others."""
     found = shape_around_rows(walk, shape)
     return None if found is None or found[1] else (found[0], found[2])
-
 
 
 def shape_around_rows(walk: Walk, shape: Value) -> tuple[Chosen, int, list[int]] | None:
@@ -131,7 +126,6 @@ def shape_around_rows(walk: Walk, shape: Value) -> tuple[Chosen, int, list[int]]
     one = numbers[open_[0]].all_of if len(open_) == 1 else None
     rest = [n.most for n in numbers if n.exact and n.most is not None]
     return None if one is None else (one, open_[0], rest)
-
 
 
 def emptiness(walk: Walk, condition: Value) -> Chosen | None:

@@ -45,7 +45,6 @@ def behind_each_other(walk: Walk, node: Node) -> Chosen | None:
     return one.but(rows=_joined(walk, rows), mask=walk.joined[name], first=False)
 
 
-
 def _joined(walk: Walk, values: list[Value]) -> Value:
     """Behind each other, computed at once where they are computed alike."""
     together = rerolled(walk, values)
@@ -53,7 +52,6 @@ def _joined(walk: Walk, values: list[Value]) -> Value:
         return concatenated(walk, values, 0)
     first = values[0]
     return reshaped(walk, together, (len(values) * first.shape[0], *first.shape[1:]))
-
 
 
 def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
@@ -88,7 +86,6 @@ def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
 
     return one.but(rows=part(one.rows, 0),
                    mask=part(reshaped(walk, one.mask, (count,)), behind))
-
 
 
 def padded(walk: Walk, node: Node, one: Chosen) -> Value | None:

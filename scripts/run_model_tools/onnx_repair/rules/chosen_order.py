@@ -30,12 +30,10 @@ def in_front(walk: Walk, one: Chosen) -> Chosen:
                    mask=first_places(walk, count, found))
 
 
-
 def first_places(walk: Walk, most: int, count: Value) -> Value:
     """A mask of the first `count` of `most` places."""
     count = reshaped(walk, cast(walk, count, TensorProto.INT64), (1,))
     return walk.graph.op("Less", walk.graph.constant(np.arange(most)), count)
-
 
 
 def largest(walk: Walk, node: Node, one: Chosen) -> list[Chosen]:
@@ -59,7 +57,6 @@ def largest(walk: Walk, node: Node, one: Chosen) -> list[Chosen]:
         mask = first_places(walk, most, wanted)
     values = one.but(rows=walk.graph.op("Gather", one.rows, places, axis=0), mask=mask, first=True)
     return [values, values.but(rows=places, of=one, column=None)]
-
 
 
 def sort_keys(walk: Walk, x: Value, mask: Value, top: bool) -> Value:

@@ -34,7 +34,6 @@ def counted(walk: Walk, one: Chosen) -> Chosen:
     return one.but(rows=found, of=None, column=None)
 
 
-
 def every_place(walk: Walk, limit: Value) -> Chosen | None:
     """0, 1, 2 ... for each of the chosen rows that a number counts; None of any other."""
     one = numbers_of(walk, limit)[0].all_of
@@ -42,7 +41,6 @@ def every_place(walk: Walk, limit: Value) -> Chosen | None:
         return None
     rows = walk.graph.constant(np.arange(one.rows.shape[0]), limit.dtype)
     return one.but(rows=rows, of=one, column=None, along=0, cut=False, lead=0)
-
 
 
 def holding(walk: Walk, one: Chosen) -> Chosen | None:
@@ -54,7 +52,6 @@ def holding(walk: Walk, one: Chosen) -> Chosen | None:
                          cast(walk, one.rows, TensorProto.BOOL))
     return one.but(rows=walk.graph.constant(np.arange(count)[:, None]), mask=mask, first=False,
                    along=1, of=one, column=None)
-
 
 
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
@@ -77,7 +74,6 @@ def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:
                            walk.graph.op("Add", at, count), at)
     rows = walk.node_in("Gather", 13, [x.rows, at])
     return x.but(rows=rows, mask=places.mask, first=places.first, along=0, cut=False)
-
 
 
 def columns(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
@@ -107,7 +103,6 @@ def columns(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
     return one.but(rows=rows, column=0 if rank else None)
 
 
-
 def assigned(walk: Walk, node: Node) -> Chosen | None:
     """A ScatterElements of rows to their own places among others; None of any other."""
     x, places, updates = node.inputs
@@ -119,7 +114,6 @@ def assigned(walk: Walk, node: Node) -> Chosen | None:
         return None
     mask = reshaped(walk, places.mask, (x.rows.shape[0], *[1] * (x.rows.rank - 1)))
     return x.but(rows=walk.graph.op("Where", mask, updates.rows, x.rows))
-
 
 
 def _is_own_place(walk: Walk, rows: Value) -> bool:

@@ -7,7 +7,8 @@ import numpy as np
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule, volumes
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import padded, sliced
+from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.padding import padded
 from run_model_tools.onnx_repair.rules.pooling import window_of
 from run_model_tools.onnx_repair.rules.shapes import concatenated, pictures_of, transposed
 from run_model_tools.onnx_repair.values import Node, Value

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, invalid, not_constant
+from run_model_tools.onnx_repair.refusal import invalid, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.chosen import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated, volume_of
+from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
-from run_model_tools.onnx_repair.walk import RELAX, Walk
+from run_model_tools.onnx_repair.walk import Walk
 
 
 @rule("Slice")
@@ -278,86 +278,6 @@ def compress(walk: Walk, node: Node) -> Value | Chosen:
     return walk.graph.op("Gather", x, np.flatnonzero(condition), axis=axis % x.rank)
 
 
-_MOST_RANKED = 64
-"""Elements of a row of which a TopK counts ranks, where the importer has no function that sorts: so
-many comparisons are vectors, and fewer than a heap takes (inside_tvm/chosen_boxes.py)."""
-
-
-@rule("TopK")
-def top_k(walk: Walk, node: Node) -> list[Value]:
-    """Of equal ones those that come first.  A NaN, of which ONNX says nothing, is as large as
-    infinity: every rank has to occur once."""
-    graph = walk.graph
-    x = node.tensor(0)
-    k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
-    axis = node.attrs.get("axis", -1) % x.rank
-    n = x.shape[axis]
-    perm = [i for i in range(x.rank) if i != axis] + [axis]
-    rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
-    largest = node.attrs.get("largest", 1)
-    sorts = walk.importer == RELAX or n > _MOST_RANKED
-    keys = rows
-    if rows.is_float and (walk.importer == RELAX or not sorts):  # Ours does so itself.
-        keys = graph.op("Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
-    if k and sorts:
-        places = graph.ops("TopK", [keys, np.array([k])], 2, axis=rows.rank - 1,
-                           largest=largest)[1]
-    else:
-        places = _by_ranks(walk, keys, k, bool(largest))
-    found = [graph.op("GatherElements", rows, places, axis=rows.rank - 1), places]
-    if axis != x.rank - 1:
-        found = [graph.op("Transpose", f, perm=list(np.argsort(perm))) for f in found]
-    return found
-
-
-def _by_ranks(walk: Walk, keys: Value, k: int, largest: bool) -> Value:
-    """The places by each element's rank: how many others go before it."""
-    graph, n = walk.graph, keys.shape[-1]
-    own = graph.op("Unsqueeze", keys, np.array([keys.rank]))
-    other = graph.op("Unsqueeze", keys, np.array([keys.rank - 1]))
-    ahead = graph.op("Greater" if largest else "Less", other, own)
-    earlier = graph.op("Less", graph.constant(np.arange(n, dtype=np.int32).reshape(1, n)),
-                       np.arange(n, dtype=np.int32).reshape(n, 1))
-    before = graph.op("Or", ahead, graph.op("And", graph.op("Equal", other, own), earlier))
-    ranks = graph.op("ReduceSum", cast(walk, before, TensorProto.INT32),
-                     np.array([keys.rank]), keepdims=0)
-    here = graph.op("Equal", graph.op("Unsqueeze", ranks, np.array([keys.rank - 1])),
-                    np.arange(k, dtype=np.int32).reshape(k, 1))
-    places = graph.op("Where", here, np.arange(n), graph.constant(0, np.int64))
-    return graph.op("ReduceSum", places, np.array([keys.rank]), keepdims=0)
-
-
-@rule("CumSum")
-def cum_sum(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
-    axis = (node.ints(1, "the axis") or [0])[0] % x.rank
-    return walk.graph.op("CumSum", x, np.array(axis, np.int64),
-                         exclusive=node.attrs.get("exclusive", 0),
-                         reverse=node.attrs.get("reverse", 0))
-
-
-@rule("CumProd")
-def cum_prod(walk: Walk, node: Node) -> Value:
-    """Products of 1, 2, 4 ... elements that end at each place."""
-    x = node.tensor(0)
-    axis = (node.ints(1, "the axis") or [0])[0] % x.rank
-    reverse, extent = node.attrs.get("reverse", 0), x.shape[axis]
-    if walk.is_open:
-        raise Refused("how often it multiplies depends on an extent that is open",
-                      "give it a size with --shape, without --dynamic.")
-
-    def moved(made: Value, by: int) -> Value:
-        made = padded(walk, made, {axis: (0, by) if reverse else (by, 0)}, value=1)
-        return sliced(walk, made, {axis: range(by, by + extent) if reverse else range(extent)})
-
-    made = moved(x, 1) if node.attrs.get("exclusive", 0) else x
-    by = 1
-    while by < extent:
-        made = walk.graph.op("Mul", made, moved(made, by))
-        by *= 2
-    return made
-
-
 @rule("ReverseSequence")
 def reverse_sequence(walk: Walk, node: Node) -> Value:
     x, lengths = node.tensor(0), node.tensor(1)
@@ -378,101 +298,3 @@ def reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int)
     places = graph.op("Where", graph.op("Less", t, lengths),
                       graph.op("Sub", graph.op("Sub", lengths, 1), t), t)
     return graph.op("Expand", places, np.array(x.shape, np.int64))
-
-
-@rule("Pad")
-def pad(walk: Walk, node: Node) -> Value:
-    """Constant, edge and reflect are the importer's; wrap is made of slices.  What is written
-    may be known at run time only."""
-    x = node.tensor(0)
-    value: np.ndarray | None
-    filling: Value | None = None
-    if node.opset < 11:
-        pads = list(node.attrs.get("pads", node.attrs.get("paddings", [])))
-        value = np.asarray(node.attrs.get("value", 0), x.dtype)
-    else:
-        pads = node.ints(1, "the pads") or []
-        given = node.get(2)
-        if given is not None and given.array is None and given.known is None:
-            filling = given
-        value = None if filling else node.constant(2, "the value")
-    axes = [a % x.rank for a in node.ints(3, "the axes") or range(x.rank)]
-    half = len(pads) // 2
-    begin, end = dict(zip(axes, pads[:half])), dict(zip(axes, pads[half:]))
-    widths = {a: (begin[a], end[a]) for a in axes}
-    mode = node.attrs.get("mode", "constant")
-    if x.pictures is not None and filling is None and x.shape[0] == 1 and not any(
-            widths.get(0, ())):
-        # One volume, whose planes are the batch.
-        places = {1: 1, 2: 0, 3: 2, 4: 3}
-        return volume_of(walk, padded(walk, x.pictures, {
-            places[axis]: width for axis, width in widths.items() if axis}, mode,
-            0 if value is None else value.item()), 1)
-    result = padded(walk, x, widths, mode, 0 if value is None else value.item())
-    if filling is None or mode != "constant":
-        return result
-    inside = np.ones([1] * x.rank, bool)
-    for axis, (before, after) in widths.items():
-        extent = result.shape[axis]
-        along = np.zeros([extent if i == axis else 1 for i in range(x.rank)], bool)
-        along.ravel()[max(before, 0):extent - max(after, 0)] = True
-        inside = inside & along
-    return walk.graph.op("Where", inside, result, filling)
-
-
-def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "constant",
-           value: float = 0) -> Value:
-    """More elements before and after along some axes; less where a number is below 0."""
-    if walk.graph.kept and mode == "constant" and all(min(p) >= 0 for p in pads.values()):
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
-                             walk.graph.like(value, x))
-    x = sliced(walk, x, {a: range(max(-b, 0), x.shape[a] - max(-e, 0))
-                         for a, (b, e) in pads.items() if b < 0 or e < 0})
-    pads = {a: (max(b, 0), max(e, 0)) for a, (b, e) in pads.items() if b > 0 or e > 0}
-    if not pads:
-        return x
-    if mode == "constant":
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
-                             walk.graph.like(value, x))
-    fits = all(max(pads[a]) < x.shape[a] for a in pads)
-    if walk.is_open and mode != "edge" and not fits:
-        raise Refused("what it pads with is shorter than the pads", "use larger inputs.")
-    # The importer's loops over these are as large as the example is.
-    if not walk.is_open and (mode == "edge" or mode == "reflect" and fits):
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64), mode=mode)
-    for axis, (before, after) in pads.items():
-        extent = x.shape[axis]
-        places = np.arange(-before, extent + after)
-        if mode == "edge":
-            places = places.clip(0, extent - 1)
-        elif mode == "wrap" or extent == 1:
-            places = places % extent
-        else:
-            period = 2 * (extent - 1)
-            places = (extent - 1) - np.abs((places % period) - (extent - 1))
-        x = _taken(walk, x, axis, places, before, after, turned=mode == "wrap")
-    return x
-
-
-def _taken(walk: Walk, x: Value, axis: int, places: np.ndarray, before: int, after: int,
-           turned: bool) -> Value:
-    """The places of an axis; the middle is x itself, which is not moved element by element.
-    turned: what comes before is of the other end."""
-    extent = x.shape[axis]
-
-    def taken(some: np.ndarray, of_end: bool) -> Value:
-        # Of an open extent, such places are counted from where a slice begins.
-        if not (walk.is_open and of_end):
-            return walk.graph.op("Gather", x, some, axis=axis)
-        first = int(some.min())
-        end = sliced(walk, x, {axis: range(first, extent)})
-        return walk.graph.op("Gather", end, some - first, axis=axis)
-
-    parts = [taken(places[:before], turned)] if before else []
-    parts.append(x)
-    if after:
-        parts.append(taken(places[before + extent:], not turned))
-    return concatenated(walk, parts, axis)

@@ -12,7 +12,8 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import counted, padded, sliced
+from run_model_tools.onnx_repair.rules.indexing import counted, sliced
+from run_model_tools.onnx_repair.rules.padding import padded
 from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, volume_of
 from run_model_tools.onnx_repair.rules.volumes import windows

@@ -9,8 +9,8 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.sampling import stored
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
-from run_model_tools.onnx_repair.rules.vision import stored
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 

@@ -12,8 +12,8 @@ from run_model_tools.onnx_repair.open_extents import varies
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast
+from run_model_tools.onnx_repair.rules.sampling import weighted_places
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, volume_of
-from run_model_tools.onnx_repair.rules.vision import weighted_places
 from run_model_tools.onnx_repair.rules.volumes import from_cells, windows
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk

@@ -17,7 +17,8 @@ import numpy as np
 
 from run_model_tools.onnx_repair.rules import Rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import padded, sliced
+from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.padding import padded
 from run_model_tools.onnx_repair.rules.shapes import (
     concatenated,
     expanded,
