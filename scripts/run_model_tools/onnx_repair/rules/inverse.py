@@ -9,6 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Node, Value
@@ -20,7 +21,7 @@ _EXPANDED = 4
 """Rows up to which a determinant is the sum of its products."""
 
 
-@rule("Inverse", domain="com.microsoft")
+@rule("Inverse", domain=DOMAIN)
 def inverse(walk: Walk, node: Node) -> Value:
     """By Gauss and Jordan, beside the unit matrix, in float64: in float32 what is left of an
     almost singular matrix is another number for each order of steps."""

@@ -13,19 +13,19 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads, repeated
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 _STEPS, _STEPS_OF_FEATURES = 64, 16
 """That are computed at once; with a decay for each feature, what is between two steps is a row."""
 _RULES = ("linear", "gated", "delta", "gated_delta")
 
 
 @rule("LinearAttention", ignored=("chunk_size",))
-@rule("LinearAttention", domain=_DOMAIN, ignored=("chunk_size",))
+@rule("LinearAttention", domain=DOMAIN, ignored=("chunk_size",))
 def linear_attention(walk: Walk, node: Node) -> list[Value]:
     """S_t = d_t S_(t-1) + k_t u_t, y_t = q_t S_t, where u_t is the value or, by the delta rule, its
     difference from what the state has for the key."""
@@ -147,7 +147,7 @@ def _inverse(walk: Walk, below: Value) -> Value:
 
 
 @rule("CausalConvWithState")
-@rule("CausalConvWithState", domain=_DOMAIN)
+@rule("CausalConvWithState", domain=DOMAIN)
 def convolution_with_state(walk: Walk, node: Node) -> list[Value]:
     """Along a row, each channel by itself, of the steps up to each."""
     graph = walk.graph

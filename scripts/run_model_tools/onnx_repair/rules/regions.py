@@ -8,6 +8,7 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.sampling import stored
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
@@ -21,7 +22,7 @@ _NEAR = 6
 edge, within 2 elements; they are more than half an element apart where a bin has several."""
 
 
-@rule("CropAndResize", domain="com.microsoft")
+@rule("CropAndResize", domain=DOMAIN)
 def crop_and_resize(walk: Walk, node: Node) -> Value:
     """As TensorFlow's: the corners of a region, given in parts of the picture, are places."""
     graph = walk.graph

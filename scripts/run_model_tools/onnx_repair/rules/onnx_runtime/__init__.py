@@ -1,1 +1,3 @@
-"""Operators of ONNX Runtime's own (com.microsoft)."""
+"""Operators of ONNX Runtime's own."""
+
+DOMAIN = "com.microsoft"

@@ -13,19 +13,19 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 WITHOUT_ROTATION = ("rotary_embedding_dim",)
 """Attributes of rotated queries, which are refused."""
 _UNSEEN = -10000.0
 """What is added to scores of places that the mask leaves out, unless the node says."""
 
 
-@rule("EmbedLayerNormalization", domain=_DOMAIN, ignored=("mask_index_type",))
+@rule("EmbedLayerNormalization", domain=DOMAIN, ignored=("mask_index_type",))
 def embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     return embedded(walk, node, node.get(8), lambda tensor, _: tensor)
 
@@ -56,7 +56,7 @@ def embedded(walk: Walk, node: Node, places: Value | None,
     return [y, lengths, total][:max(node.outputs, 1)]
 
 
-@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_ROTATION)
+@rule("Attention", domain=DOMAIN, ignored=WITHOUT_ROTATION)
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """Queries, keys and values by one product with the weights of all three."""
     made = product(walk, node.tensor(0), node.tensor(1))
@@ -87,7 +87,7 @@ def attended_to_itself(walk: Walk, node: Node, packed: Value, mask: Value | None
     return results
 
 
-@rule("MultiHeadAttention", domain=_DOMAIN)
+@rule("MultiHeadAttention", domain=DOMAIN)
 def multi_head_attention(walk: Walk, node: Node) -> list[Value | None]:
     graph = walk.graph
     q, k, v, bias = node.tensor(0), node.get(1), node.get(2), node.get(3)
@@ -129,7 +129,7 @@ def _unpacked(walk: Walk, packed: Value, parts: int) -> list[Value]:
                      (batch, length, heads * size)) for i in range(parts)]
 
 
-@rule("RotaryEmbedding", domain=_DOMAIN)
+@rule("RotaryEmbedding", domain=DOMAIN)
 def rotary_embedding(walk: Walk, node: Node) -> Value:
     x, places, cosine, sine = (node.tensor(i) for i in range(4))
     if node.attrs.get("is_packed_batching", 0) or float(node.attrs.get("scale", 1.0)) != 1:
@@ -147,7 +147,7 @@ def rotary_embedding(walk: Walk, node: Node) -> Value:
                         num_heads=heads)
 
 
-@rule("MRotaryEmbedding", domain=_DOMAIN)
+@rule("MRotaryEmbedding", domain=DOMAIN)
 def rotary_embedding_of_pictures(walk: Walk, node: Node) -> Value:
     """Each pair of features is turned by one of three places: in time, and down and across a
     picture."""

@@ -16,6 +16,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.onnx_runtime.attention import (
     WITHOUT_ROTATION,
     attended_to_itself,
@@ -41,10 +42,8 @@ from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
-
-RULES[_DOMAIN, "QuantizeLinear"] = quantize_rule
-RULES[_DOMAIN, "DequantizeLinear"] = dequantize_rule
+RULES[DOMAIN, "QuantizeLinear"] = quantize_rule
+RULES[DOMAIN, "DequantizeLinear"] = dequantize_rule
 
 
 def _in_floats(walk: Walk, node: Node, first: int,
@@ -58,13 +57,13 @@ def _in_floats(walk: Walk, node: Node, first: int,
     return quantize(walk, compute(values), node.tensor(first), zero, to)
 
 
-@rule("QLinearAdd", "QLinearMul", domain=_DOMAIN)
+@rule("QLinearAdd", "QLinearMul", domain=DOMAIN)
 def qlinear_binary(walk: Walk, node: Node) -> Value:
     return _in_floats(walk, node, 6, lambda v: walk.graph.op(node.op[len("QLinear"):], *v))
 
 
 @rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
-      "QLinearGlobalAveragePool", domain=_DOMAIN)
+      "QLinearGlobalAveragePool", domain=DOMAIN)
 def qlinear_unary(walk: Walk, node: Node) -> Value:
     op = node.op[len("QLinear"):]
     given = node.attrs.but("channels_last", "opset")
@@ -75,7 +74,7 @@ def qlinear_unary(walk: Walk, node: Node) -> Value:
         op, opset, [channels_first(walk, v[0])], 1, **given)))
 
 
-@rule("QLinearConv", domain=_DOMAIN, ignored=("kernel_shape",))
+@rule("QLinearConv", domain=DOMAIN, ignored=("kernel_shape",))
 def qlinear_conv_any_layout(walk: Walk, node: Node) -> Value:
     """ONNX's, whose picture may have its channels last; its weights have them where ONNX has."""
     x = node.tensor(0)
@@ -84,7 +83,7 @@ def qlinear_conv_any_layout(walk: Walk, node: Node) -> Value:
     return channels_last(walk, convolved_bytes(walk, node, channels_first(walk, x)))
 
 
-@rule("QLinearConcat", domain=_DOMAIN)
+@rule("QLinearConcat", domain=DOMAIN)
 def qlinear_concat(walk: Walk, node: Node) -> Value:
     scale, zero = node.tensor(0), node.tensor(1)
     values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2))
@@ -93,21 +92,21 @@ def qlinear_concat(walk: Walk, node: Node) -> Value:
                     zero, zero.elem_type)
 
 
-@rule("QLinearWhere", domain=_DOMAIN)
+@rule("QLinearWhere", domain=DOMAIN)
 def qlinear_where(walk: Walk, node: Node) -> Value:
     values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2)) for i in (1, 4)]
     return quantize(walk, walk.graph.op("Where", node.tensor(0), *values), node.tensor(7),
                     node.get(8), node.tensor(1).elem_type)
 
 
-@rule("QLinearReduceMean", domain=_DOMAIN)
+@rule("QLinearReduceMean", domain=DOMAIN)
 def qlinear_reduce_mean(walk: Walk, node: Node) -> Value:
     return _in_floats(walk, node, 3, lambda v: walk.node_in(
         "ReduceMean", 13, list(v), 1, axes=node.attrs.get("axes"),
         keepdims=node.attrs.get("keepdims", 1)))
 
 
-@rule("QGemm", domain=_DOMAIN)
+@rule("QGemm", domain=DOMAIN)
 def qgemm(walk: Walk, node: Node) -> Value:
     """alpha * A * B + C, C in steps of the products; float32 where no output scale is given."""
     graph = walk.graph
@@ -161,7 +160,7 @@ def _scaled(walk: Walk, total: Value, a_scale: Value, b_scale: Value) -> Value:
     return graph.op("Mul", total, graph.op("Mul", reshaped(walk, a_scale, ()), b_scale))
 
 
-@rule("MatMulIntegerToFloat", domain=_DOMAIN)
+@rule("MatMulIntegerToFloat", domain=DOMAIN)
 def matmul_integer_to_float(walk: Walk, node: Node) -> Value:
     if node.tensor(2).size != 1:
         raise Refused("its left operand has a scale for each row")
@@ -169,14 +168,14 @@ def matmul_integer_to_float(walk: Walk, node: Node) -> Value:
                            node.tensor(3), node.get(5), node.get(6))
 
 
-@rule("DynamicQuantizeMatMul", domain=_DOMAIN)
+@rule("DynamicQuantizeMatMul", domain=DOMAIN)
 def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
     a, scale, zero = dynamically_quantized(walk, node.tensor(0))
     return _scaled_product(walk, a, scale, zero, node.tensor(1), node.tensor(2), node.get(3),
                            node.get(4))
 
 
-@rule("DynamicQuantizeLSTM", domain=_DOMAIN, ignored=(
+@rule("DynamicQuantizeLSTM", domain=DOMAIN, ignored=(
     "activation_alpha", "activation_beta", "hidden_size"))
 def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
     """Inputs and, at every step, states are quantised by their range; its weights lie transposed,
@@ -190,7 +189,7 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
         one = (count, x.shape[1], hidden)
         operands = [None if i == 4 else node.get(i) for i in range(len(node.inputs))]
         return walk.graph.foreign(
-            _DOMAIN, node.op, operands, [(x.shape[0], *one), one, one], hidden_size=hidden,
+            DOMAIN, node.op, operands, [(x.shape[0], *one), one, one], hidden_size=hidden,
             direction=node.attrs.get("direction", "forward"))[:max(node.outputs, 1)]
 
     def products_of(index: int, scales: int, direction: int) -> Product:
@@ -226,21 +225,21 @@ def _is_plain_lstm(walk: Walk, node: Node) -> bool:
             and all(w is None or w.is_constant for w in weights))
 
 
-@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_ROTATION)
+@rule("QAttention", domain=DOMAIN, ignored=WITHOUT_ROTATION)
 def quantised_attention(walk: Walk, node: Node) -> list[Value | None]:
     packed = _scaled_product(walk, node.tensor(0), node.tensor(3), node.get(6), node.tensor(1),
                              node.tensor(4), node.get(7), node.get(2))
     return attended_to_itself(walk, node, packed, node.get(5), node.get(8), None)
 
 
-@rule("QEmbedLayerNormalization", domain=_DOMAIN)
+@rule("QEmbedLayerNormalization", domain=DOMAIN)
 def quantised_embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     """Tables and factors have their scales at 8 and after, their zero points at 13."""
     return embedded(walk, node, None, lambda tensor, index: dequantize(
         walk, tensor, node.tensor(8 + index), node.get(13 + index)))
 
 
-@rule("MatMulNBits", domain=_DOMAIN, ignored=("accuracy_level",))
+@rule("MatMulNBits", domain=DOMAIN, ignored=("accuracy_level",))
 def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
     """Weights of 2, 4 or 8 bits, in blocks along the sum with a scale each, as float32."""
     bits, block = node.attrs.get("bits", 4), node.attrs["block_size"]
@@ -284,7 +283,7 @@ _FOURTHS = {
 NF4."""
 
 
-@rule("MatMulBnb4", domain=_DOMAIN)
+@rule("MatMulBnb4", domain=DOMAIN)
 def matmul_of_bitsandbytes(walk: Walk, node: Node) -> Value:
     """Weights of 4 bits, the first of a byte the higher ones, in blocks of the flat matrix [N, K],
     each with a largest size, as float32."""
@@ -304,7 +303,7 @@ def matmul_of_bitsandbytes(walk: Walk, node: Node) -> Value:
                                  x.elem_type))
 
 
-@rule("GatherBlockQuantized", domain=_DOMAIN)
+@rule("GatherBlockQuantized", domain=DOMAIN)
 def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     """Rows of a table of 4 or 8 bits, with a scale for each block along another axis; what is
     gathered is dequantised, not the table."""

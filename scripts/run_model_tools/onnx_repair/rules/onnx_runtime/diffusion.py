@@ -9,26 +9,25 @@ from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.onnx_runtime.fused import channels_first, channels_last
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 
-
-@rule("NhwcConv", domain=_DOMAIN, ignored=("kernel_shape",))
+@rule("NhwcConv", domain=DOMAIN, ignored=("kernel_shape",))
 def nhwc_conv(walk: Walk, node: Node) -> Value:
     """Pictures and weights both have their channels last."""
     x, weights = (channels_first(walk, node.tensor(i)) for i in (0, 1))
     return channels_last(walk, convolved(walk, node, x, weights, node.get(2)))
 
 
-@rule("GroupNorm", domain=_DOMAIN)
+@rule("GroupNorm", domain=DOMAIN)
 def group_norm(walk: Walk, node: Node) -> Value:
     return _normalised(walk, node, node.tensor(0))
 
 
-@rule("SkipGroupNorm", domain=_DOMAIN)
+@rule("SkipGroupNorm", domain=DOMAIN)
 def skip_group_norm(walk: Walk, node: Node) -> list[Value]:
     """Groups of a sum, whose second part may be one number for each channel of a picture."""
     x, skip, bias = node.tensor(0), node.tensor(3), node.get(4)
@@ -68,7 +67,7 @@ def _normalised(walk: Walk, node: Node, x: Value) -> Value:
     return channels_last(walk, made) if _is_last(node) else made
 
 
-@rule("BiasSplitGelu", domain=_DOMAIN)
+@rule("BiasSplitGelu", domain=DOMAIN)
 def bias_split_gelu(walk: Walk, node: Node) -> Value:
     """The first half of the channels, times the second one's GELU."""
     x = walk.graph.op("Add", node.tensor(0), node.tensor(1))
@@ -77,7 +76,7 @@ def bias_split_gelu(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Mul", through, gelu(walk, gate, False))
 
 
-@rule("BiasAdd", domain=_DOMAIN)
+@rule("BiasAdd", domain=DOMAIN)
 def bias_add(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Add", walk.graph.op("Add", node.tensor(0), node.tensor(1)),
                          node.tensor(2))

@@ -10,17 +10,17 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.onnx_runtime.bytes import unpacked
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 _OF_SWIGLU = ("activation_alpha", "activation_beta", "swiglu_fusion", "swiglu_limit")
 
 
-@rule("MoE", domain=_DOMAIN, ignored=_OF_SWIGLU)
+@rule("MoE", domain=DOMAIN, ignored=_OF_SWIGLU)
 def mixture_of_experts(walk: Walk, node: Node) -> Value:
     attrs = node.attrs
     if attrs.get("use_sparse_mixer", 0) or node.get(6) is not None or node.get(7) is not None:
@@ -33,7 +33,7 @@ def mixture_of_experts(walk: Walk, node: Node) -> Value:
                   attrs.get("normalize_routing_weights", 0))
 
 
-@rule("QMoE", domain=_DOMAIN, ignored=(
+@rule("QMoE", domain=DOMAIN, ignored=(
     *_OF_SWIGLU, "accuracy_level", "normalize_routing_weights"))
 def mixture_of_experts_of_few_bits(walk: Walk, node: Node) -> Value:
     """Weights of 2, 4 or 8 bits, as float32.  The shares of the chosen experts are 1 together

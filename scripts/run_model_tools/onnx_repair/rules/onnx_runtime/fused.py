@@ -7,15 +7,15 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.shapes import transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 _BLOCKED = "com.microsoft.nchwc"
 
 
-@rule("Gelu", "BiasGelu", "FastGelu", "QuickGelu", domain=_DOMAIN)
+@rule("Gelu", "BiasGelu", "FastGelu", "QuickGelu", domain=DOMAIN)
 def gelus(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     if node.op == "QuickGelu":
@@ -27,7 +27,7 @@ def gelus(walk: Walk, node: Node) -> Value:
     return gelu(walk, x, node.op == "FastGelu")
 
 
-@rule("FusedMatMul", "TransposeMatMul", domain=_DOMAIN)
+@rule("FusedMatMul", "TransposeMatMul", domain=DOMAIN)
 def fused_matmul(walk: Walk, node: Node) -> Value:
     values = []
     for value, key in ((node.tensor(0), "A"), (node.tensor(1), "B")):
@@ -43,7 +43,7 @@ def fused_matmul(walk: Walk, node: Node) -> Value:
     return made if alpha == 1 else walk.graph.op("Mul", made, alpha)
 
 
-@rule("FusedConv", domain=_DOMAIN, ignored=("kernel_shape",))
+@rule("FusedConv", domain=DOMAIN, ignored=("kernel_shape",))
 def fused_conv(walk: Walk, node: Node) -> Value:
     made = convolved(walk, node, node.tensor(0), node.tensor(1), node.get(2))
     other = node.get(3)
@@ -52,7 +52,7 @@ def fused_conv(walk: Walk, node: Node) -> Value:
     return _activated(walk, node, made, node.attrs.get("activation_params", []))
 
 
-@rule("FusedGemm", domain=_DOMAIN)
+@rule("FusedGemm", domain=DOMAIN)
 def fused_gemm(walk: Walk, node: Node) -> Value:
     attrs = {key: node.attrs.get(key) for key in ("alpha", "beta", "transA", "transB")}
     made = walk.node_in("Gemm", 13, node.inputs, 1, **attrs)
@@ -80,7 +80,7 @@ def channels_last(walk: Walk, x: Value) -> Value:
     return transposed(walk, x, [0, *range(2, x.rank), 1])
 
 
-@rule("NhwcMaxPool", domain=_DOMAIN)
+@rule("NhwcMaxPool", domain=DOMAIN)
 def nhwc_max_pool(walk: Walk, node: Node) -> Value:
     made = walk.node_in("MaxPool", 12, [channels_first(walk, node.tensor(0))], 1,
                         **{key: node.attrs.get(key) for key in (
@@ -89,7 +89,7 @@ def nhwc_max_pool(walk: Walk, node: Node) -> Value:
     return channels_last(walk, made)
 
 
-@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=_DOMAIN)
+@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=DOMAIN)
 def skip_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     if any(node.wanted[1:3]):
         raise Refused("its mean or deviation is used")

@@ -8,14 +8,13 @@ import numpy as np
 from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 
-
-@rule("LinearAttentionGate", domain=_DOMAIN)
+@rule("LinearAttentionGate", domain=DOMAIN)
 def linear_attention_gate(walk: Walk, node: Node) -> list[Value | None]:
     graph = walk.graph
     a, bias, scale, b = node.tensor(0), node.tensor(1), node.tensor(2), node.get(3)
@@ -25,7 +24,7 @@ def linear_attention_gate(walk: Walk, node: Node) -> list[Value | None]:
     return made[:max(node.outputs, 1)]
 
 
-@rule("GatedRMSNorm", domain=_DOMAIN)
+@rule("GatedRMSNorm", domain=DOMAIN)
 def gated_norm(walk: Walk, node: Node) -> Value:
     """Of as many features each as there are scales."""
     graph = walk.graph
@@ -40,7 +39,7 @@ def gated_norm(walk: Walk, node: Node) -> Value:
     return graph.op("Mul", y, opened if activation == "sigmoid" else graph.op("Mul", gate, opened))
 
 
-@rule("BranchwiseRMSNorm", domain=_DOMAIN)
+@rule("BranchwiseRMSNorm", domain=DOMAIN)
 def branchwise_norm(walk: Walk, node: Node) -> Value:
     x, scale = node.tensor(0), node.get(1)
     branches = _branches(node, x)
@@ -71,7 +70,7 @@ def _branches(node: Node, x: Value) -> tuple[int, ...]:
     return (*x.shape[:-1], count, x.shape[-1] // count) if count else x.shape
 
 
-@rule("HyperConnectionPreMix", domain=_DOMAIN)
+@rule("HyperConnectionPreMix", domain=DOMAIN)
 def streams_to_one(walk: Walk, node: Node) -> Value:
     graph, x, gates = walk.graph, node.tensor(0), node.tensor(1)
     branches = _branches(node, x)
@@ -81,7 +80,7 @@ def streams_to_one(walk: Walk, node: Node) -> Value:
     return made if scale == 1 else graph.op("Mul", made, scale)
 
 
-@rule("HyperConnectionPostMix", domain=_DOMAIN)
+@rule("HyperConnectionPostMix", domain=DOMAIN)
 def one_to_streams(walk: Walk, node: Node) -> Value:
     graph, x, block, gates = walk.graph, *(node.tensor(i) for i in range(3))
     mix, branches = node.get(3), _branches(node, x)
@@ -102,7 +101,7 @@ def _gates(walk: Walk, gates: Value, branches: tuple[int, ...], x: Value) -> Val
     return reshaped(walk, cast(walk, gates, x.elem_type), shape)
 
 
-@rule("GatedAdd", domain=_DOMAIN)
+@rule("GatedAdd", domain=DOMAIN)
 def gated_sum(walk: Walk, node: Node) -> Value:
     graph, x, y, gate = walk.graph, *(node.tensor(i) for i in range(3))
     weight = node.get(3)
@@ -111,7 +110,7 @@ def gated_sum(walk: Walk, node: Node) -> Value:
     return graph.op("Add", x, graph.op("Mul", y, gate))
 
 
-@rule("ScaledSiLU", domain=_DOMAIN)
+@rule("ScaledSiLU", domain=DOMAIN)
 def scaled_silu(walk: Walk, node: Node) -> Value:
     graph, x, scale = walk.graph, node.tensor(0), node.get(1)
     if scale is not None and scale.size != 1:

@@ -12,16 +12,15 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads, repeated
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.padding import padded
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_DOMAIN = "com.microsoft"
 
-
-@rule("GroupQueryAttention", domain=_DOMAIN, ignored=(
+@rule("GroupQueryAttention", domain=DOMAIN, ignored=(
     "k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon"))
 def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """A query sees the keys up to its own place, which begins after those of earlier steps.
