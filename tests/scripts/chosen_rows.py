@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx_repair_test import noise, run
+from repaired_models import noise, run
 
 from run_model_tools.compiling.graph_file import with_rows_counted
 from run_model_tools.onnx_repair.repair import counted_outputs, repair

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from conftest import ROOT, run_command
 from onnx import TensorProto, helper
-from onnx_repair_test import model_of
+from repaired_models import model_of
 
 from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx_repair_chosen_test import model
-from onnx_repair_test import noise, run
+from repaired_models import noise, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import counted_outputs, repair

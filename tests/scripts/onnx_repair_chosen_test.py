@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_repair_test import noise, operators, repaired, run
+from repaired_models import noise, operators, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_repair_operators_test import matches, one
-from onnx_repair_test import check, noise
+from repaired_models import check, matches, noise, one
 
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair.reference import REPAIRED

@@ -6,8 +6,7 @@ from math import erf
 
 import numpy as np
 import pytest
-from onnx_repair_operators_test import one
-from onnx_repair_test import noise, repaired, run
+from repaired_models import noise, one, repaired, run
 
 from run_model_tools.errors import ToolError
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_repair_operators_test import one
-from onnx_repair_test import noise, repaired, run
+from repaired_models import noise, one, repaired, run
 
 from run_model_tools.errors import ToolError
 

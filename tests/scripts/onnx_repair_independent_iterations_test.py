@@ -6,7 +6,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import numpy_helper
-from onnx_repair_test import check, noise
+from repaired_models import check, noise
 
 POINTS = 30
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_repair_operators_test import matches, one
-from onnx_repair_test import FLOAT, check, model_of, noise, operators, refusal, repaired, run
+from repaired_models import (
+    FLOAT,
+    check,
+    matches,
+    model_of,
+    noise,
+    one,
+    operators,
+    refusal,
+    repaired,
+    run,
+)
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_repair_operators_test import one
-from onnx_repair_test import noise, refusal, repaired, run
+from repaired_models import noise, one, refusal, repaired, run
 
 HEADS, SIZE, OUT = 2, 4, 3
 

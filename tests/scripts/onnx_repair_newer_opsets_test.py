@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto
-from onnx_repair_operators_test import one
-from onnx_repair_test import noise, refusal, repaired, run
+from repaired_models import noise, one, refusal, repaired, run
 
 X = np.array([5.5, -5.5, 5.5, -5.5, 6, -6, 0, 1e-3], np.float32)
 Y = np.array([2, 2, -2, -2, 3, 3, -2, -1e4], np.float32)

@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx_repair_test import (
+from repaired_models import (
     FLOAT,
     check,
+    matches,
     model_of,
     noise,
+    one,
     operators,
     refusal,
     repaired,
@@ -23,26 +25,6 @@ from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.onnx_repair.walk import RELAX, RELAY
 
 UINT8 = TensorProto.UINT8
-
-
-def one(op, arrays, opset=18, outputs=1, domain="", constants=(), **attrs):
-    """(model, inputs): one node on arrays; those at `constants` are constants, None is left out."""
-    names = ["" if a is None else f"i{n}" for n, a in enumerate(arrays)]
-    given = {n: a for n, a in zip(names, arrays) if a is not None}
-    fixed = {f"i{n}" for n in constants}
-    node = helper.make_node(op, names, [f"o{n}" for n in range(outputs)], domain=domain, **attrs)
-    model = model_of(
-        [node], {n: (helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-                 for n, a in given.items() if n not in fixed},
-        {f"o{n}": FLOAT for n in range(outputs)}, opset, {n: given[n] for n in fixed},
-        imports=[helper.make_opsetid(domain, 1)] if domain else [])
-    for value in model.graph.output:
-        value.type.Clear()
-    return model, {n: a for n, a in given.items() if n not in fixed}
-
-
-def matches(*arguments, **options):
-    return check(*one(*arguments, **options))
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])

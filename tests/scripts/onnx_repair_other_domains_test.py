@@ -9,8 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx_repair_attention_test import attention, unless
-from onnx_repair_operators_test import matches, one
-from onnx_repair_test import check, noise, repaired, run
+from repaired_models import check, matches, noise, one, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model

@@ -4,64 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from repaired_models import (
+    BOOL,
+    FLOAT,
+    INT64,
+    check,
+    model_of,
+    noise,
+    operators,
+    refusal,
+    repaired,
+    run,
+)
 
 from run_model_tools.errors import ToolError
-from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
-from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
-from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
-from run_model_tools.onnx_repair.repair import load, repair, write_repaired
-from small_networks import hidden_numbers
-
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-
-
-def model_of(nodes, inputs, outputs, opset, constants=None, functions=(), imports=()):
-    """inputs: {name: (type, shape)}; outputs: {name: type}; constants: {name: array}."""
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info(n, t, s) for n, (t, s) in inputs.items()],
-        [helper.make_tensor_value_info(n, t, None) for n, t in outputs.items()],
-        [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *imports],
-                             functions=list(functions), ir_version=8)
-
-
-def run(model, inputs):
-    options = onnxruntime.SessionOptions()
-    # Optimised, ONNX Runtime 1.20 takes a Pad and an AveragePool for one that counts no pads.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                           providers=["CPUExecutionProvider"])
-    return session.run(None, {**inputs, **hidden_numbers(model)})
-
-
-def repaired(model, inputs=None, frozen=None, **options):
-    made = repair(model, {n: a.shape for n, a in (inputs or {}).items()}, frozen, **options)
-    onnx.checker.check_model(made, full_check=True)
-    assert made.opset_import[0].version == 18
-    return made
-
-
-def operators(model):
-    return [node.op_type for node in model.graph.node]
-
-
-def check(model, inputs, **options):
-    """That both give the same in ONNX Runtime; gives the repaired model."""
-    made = repaired(model, inputs, **options)
-    for want, have in zip(run(model, inputs), run(made, inputs), strict=True):
-        assert want.shape == have.shape and want.dtype == have.dtype
-        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
-    return made
-
-
-def noise(*shape):
-    return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+from run_model_tools.onnx_repair.reference import REPAIRED
+from run_model_tools.onnx_repair.repair import load, write_repaired
 
 
 def test_pooling_as_newer_exporters_write_it():
@@ -105,57 +68,6 @@ def test_slices(starts, ends, axes, steps):
         if node.op_type == "Slice":
             steps_used = next(t for t in made.graph.initializer if t.name == node.input[4])
             assert (numpy_helper.to_array(steps_used) > 0).all()
-
-
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "asymmetric",
-                                         "pytorch_half_pixel"])
-@pytest.mark.parametrize("out", [(8, 12), (3, 5), (7, 1), (5, 6)])
-def test_resizes(mode, coordinates, out):
-    model = model_of([helper.make_node("Resize", ["x", "", "", "size"], ["y"], mode=mode,
-                                       coordinate_transformation_mode=coordinates)],
-                     {"x": (FLOAT, [1, 2, 4, 6])}, {"y": FLOAT}, 18,
-                     {"size": np.array([1, 2, *out])})
-    check(model, {"x": noise(1, 2, 4, 6)})
-    check(model, {"x": noise(1, 2, 4, 6)}, is_open=True)
-
-
-@pytest.mark.parametrize("scale, rate", [(0.6, 0.7), (1.3, 2.6), (2.0, 2.0)])
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_resizes_by_scales_keep_the_scale(mode, scale, rate):
-    """Not the quotient of the extents, which rounding makes another one."""
-    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode,
-                                       antialias=int(scale < 1))],
-                     {"x": (FLOAT, [1, 2, 7, 9])}, {"y": FLOAT}, 18,
-                     {"scales": np.array([1, 1, scale, rate], np.float32)})
-    check(model, {"x": noise(1, 2, 7, 9)})
-    check(model, {"x": noise(1, 2, 7, 9)}, is_open=True)
-
-
-@pytest.mark.parametrize("scale, every", [(1 / 3, 3), (0.2, 5), (0.1, 10)])
-def test_the_nearest_elements_are_those_of_float32(scale, every):
-    """As PyTorch exports interpolate(scale_factor=1 / 3): 17 / float32(1 / 3) is 51."""
-    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], nearest_mode="floor",
-                                       coordinate_transformation_mode="asymmetric")],
-                     {"x": (FLOAT, [1, 1, 90, 300])}, {"y": FLOAT}, 18,
-                     {"scales": np.array([1, 1, scale, scale], np.float32)})
-    x = noise(1, 1, 90, 300)
-    for is_open in (False, True):
-        made = repair(model, {"x": x.shape}, is_open=is_open)
-        np.testing.assert_array_equal(run(made, {"x": x})[0], x[..., ::every, ::every])
-
-
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_corners_of_pytorch_are_of_whole_elements(mode):
-    """ONNX's reference aligns the last of 4.9 = 7 * 0.7 elements, PyTorch and ONNX Runtime of 4."""
-    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode,
-                                       coordinate_transformation_mode="align_corners")],
-                     {"x": (FLOAT, [1, 2, 7, 9])}, {"y": FLOAT}, 18,
-                     {"scales": np.array([1, 1, 0.7, 1.5], np.float32)})
-    model.producer_name = "pytorch"
-    x = noise(1, 2, 7, 9)
-    made = check(model, {"x": x})
-    np.testing.assert_array_equal(run(made, {"x": x})[0][..., -1, -1], x[..., -1, -1])
 
 
 def test_shapes_that_are_computed_are_constants():
@@ -264,13 +176,6 @@ def test_outputs_that_are_inputs_or_constants():
     check(model, {"x": noise(2, 3)})
 
 
-def refusal(model, inputs, frozen=None):
-    with pytest.raises(ToolError) as caught:
-        repair(model, {n: a.shape for n, a in inputs.items()}, frozen, "net.onnx")
-    assert caught.value.code == 4
-    return str(caught.value)
-
-
 def test_refusals_name_the_node():
     model = model_of([helper.make_node("NonZero", ["x"], ["y"], name="where_is_it")],
                      {"x": (FLOAT, [4])}, {"y": INT64}, 13)
@@ -280,16 +185,6 @@ def test_refusals_name_the_node():
                      {"x": (FLOAT, [4])}, {"y": FLOAT}, 13,
                      imports=[helper.make_opsetid("com.example", 3)])
     assert "(com.example.Wonder, opset 3)" in refusal(model, {"x": noise(4)})
-
-
-def test_a_parameter_that_is_an_input_has_to_be_frozen():
-    model = model_of([helper.make_node("Reshape", ["x", "to"], ["y"])],
-                     {"x": (FLOAT, [6]), "to": (INT64, [2])}, {"y": FLOAT}, 13)
-    x, to = noise(6), np.array([2, 3])
-    assert "--freeze to=NUMBER,... or --freeze to=FILE.npy" in refusal(model, {"x": x, "to": to})
-    made = repaired(model, {"x": x}, {"to": to})
-    assert [i.name for i in made.graph.input] == ["x"]
-    np.testing.assert_array_equal(run(made, {"x": x})[0], x.reshape(2, 3))
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0])
@@ -303,70 +198,6 @@ def test_what_is_quantised_while_it_runs_has_a_scale_where_all_is_zero(value):
     given = {"x": np.full(4, value, np.float32), "bias": noise(4)}
     np.testing.assert_allclose(run(repaired(model, given), given)[0], run(model, given)[0],
                                rtol=1e-6)
-
-
-@pytest.mark.parametrize("form", ["npy", "npz", "pb"])
-def test_frozen_inputs_come_from_files(tmp_path, form):
-    array = np.arange(3)
-    path = tmp_path / f"a.{form}"
-    if form == "pb":
-        path.write_bytes(numpy_helper.from_array(array).SerializeToString())
-    elif form == "npy":
-        np.save(path, array)
-    else:
-        np.savez(path, other=array)
-    np.testing.assert_array_equal(read_frozen([f"a={path}"])["a"], array)
-
-
-def test_numbers_that_are_written_out_get_the_type_of_the_input_that_they_freeze(tmp_path):
-    path = tmp_path / "net.onnx"
-    onnx.save(model_of([helper.make_node("Reshape", ["x", "to"], ["a"]),
-                        helper.make_node("Where", ["flag", "a", "half"], ["y"])],
-                       {"x": (FLOAT, [6]), "to": (INT64, [2]), "flag": (onnx.TensorProto.BOOL, []),
-                        "half": (FLOAT, [1])}, {"y": FLOAT}, 13), path)
-    frozen = read_model(path, read_frozen(["to=2,3", "flag=false", "half=1"])).frozen
-    assert [(n, a.dtype, a.shape, a.tolist()) for n, a in frozen.items()] == [
-        ("to", np.int64, (2,), [2, 3]), ("flag", np.bool_, (), False),
-        ("half", np.float32, (1,), [1.0])]
-    for text, kind in (("to=2,0.5", "int64"), ("flag=2", "bool")):
-        with pytest.raises(ToolError, match=f"declares {kind}, of which .* is none") as caught:
-            read_model(path, read_frozen([text]))
-        assert caught.value.code == 6
-    model = onnx.load(path)
-    with pytest.raises(ToolError, match=r"--freeze to: it is given the shape \[3\] and .* \[2\]"):
-        repaired(model, {"x": np.zeros(6, np.float32)}, {"to": np.array([1, 2, 3])})
-
-
-def test_a_branch_that_does_not_fit_the_shape_is_left_out_by_the_input_that_chooses():
-    """As a network for sounds of two rates has them."""
-    def branch(size):
-        made = helper.make_node("MatMul", ["x", f"w{size}"], [f"y{size}"])
-        return helper.make_graph([made], f"of_{size}", [], [
-            helper.make_tensor_value_info(f"y{size}", FLOAT, None)],
-            [numpy_helper.from_array(np.ones((size, 3), np.float32), f"w{size}")])
-
-    model = model_of([helper.make_node("Equal", ["rate", "sixteen"], ["is_sixteen"]),
-                      helper.make_node("If", ["is_sixteen"], ["y"], then_branch=branch(4),
-                                       else_branch=branch(2))],
-                     {"x": (FLOAT, [1, 4]), "rate": (INT64, [])}, {"y": FLOAT}, 13)
-    model.graph.initializer.append(numpy_helper.from_array(np.array(16), "sixteen"))
-    x = noise(1, 4)
-    said = refusal(model, {"x": x, "rate": np.array(16)})
-    assert "a branch that 'rate' may choose: with --freeze rate=NUMBER only" in said
-    assert "look at what exported it" not in said
-    made = repaired(model, {"x": x}, {"rate": np.array(16)})
-    np.testing.assert_allclose(run(made, {"x": x})[0], x @ np.ones((4, 3)), rtol=1e-5)
-
-
-@pytest.mark.parametrize("text, code", [("a", 2), ("a=b.txt", 2), ("a=none.npy", 3),
-                                        ("a=bad.npy", 4), ("a=bad.npz", 4), ("a=1 a=2", 2)])
-def test_frozen_inputs_that_cannot_be_read(tmp_path, monkeypatch, text, code):
-    monkeypatch.chdir(tmp_path)
-    for name in ("bad.npy", "bad.npz"):
-        (tmp_path / name).write_bytes(b"nothing")
-    with pytest.raises(ToolError) as caught:
-        read_frozen(text.split())
-    assert caught.value.code == code
 
 
 def test_weights_beside_the_file(tmp_path):
@@ -398,21 +229,6 @@ def test_large_weights_of_the_repaired_model_lie_beside_it(tmp_path, monkeypatch
         np.testing.assert_array_equal(onnxruntime_process.run(str(path), x)[0], run(model, x)[0])
 
 
-def test_references_for_what_onnx_runtime_lacks(tmp_path):
-    old = model_of([helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)],
-                   {"x": (FLOAT, [2, 3, 4])}, {"y": FLOAT}, 6, {"b": np.ones(3, np.float32)})
-    new = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2, 3, 4])},
-                   {"y": FLOAT}, 23)
-    new.ir_version = 11
-    for name, model in (("old", old), ("new", new)):
-        onnx.save(model, str(tmp_path / f"{name}.onnx"))
-    x = noise(2, 3, 4)
-    (got,), who = reference_outputs(tmp_path / "new.onnx", {"x": x})
-    np.testing.assert_array_equal(got, np.maximum(x, 0))
-    assert who == "onnxruntime" and read_model(tmp_path / "new.onnx").opset == 23
-    np.testing.assert_array_equal(run(repaired(old, {"x": x}), {"x": x})[0], x + 1)
-
-
 def test_hardswish_overflows_no_sooner_than_its_result():
     x = np.float32([3e38, -3e38, 6e37, 2, -3, 0.5])
     model = model_of([helper.make_node("HardSwish", ["x"], ["y"])], {"x": (FLOAT, [6])},
@@ -422,29 +238,6 @@ def test_hardswish_overflows_no_sooner_than_its_result():
     assert "HardSwish" not in {node.op_type for node in made.graph.node}
     np.testing.assert_allclose(run(made, {"x": x})[0], [3e38, 0, 6e37, 5 / 3, 0, 0.875 / 3],
                                rtol=1e-6, atol=1e-7)
-
-
-def test_a_crash_of_onnx_runtime_is_a_sentence():
-    """Of a Split with an output that has no name, between others, ONNX Runtime 1.20 dies."""
-    split = helper.make_node("Split", ["x"], ["a", "", "b"], axis=0, num_outputs=3)
-    model = model_of([split, helper.make_node("Sub", ["a", "b"], ["y"])],
-                     {"x": (FLOAT, [6])}, {"y": FLOAT}, 18)
-    x = np.float32([5, 4, 3, 2, 1, 1])
-    with pytest.raises(OnnxRuntimeFailed, match="crashed on it \\(SIG"):
-        onnxruntime_process.run(model.SerializeToString(), {"x": x})
-    np.testing.assert_array_equal(  # The next one is run by another process.
-        onnxruntime_process.run(repaired(model, {"x": x}).SerializeToString(), {"x": x})[0],
-        x[:2] - x[4:])
-
-
-def test_outputs_without_a_name_are_compared_all_the_same(tmp_path):
-    split = helper.make_node("Split", ["x"], ["a", "", "b"], axis=0, num_outputs=3)
-    onnx.save(model_of([split, helper.make_node("Sub", ["a", "b"], ["y"])],
-                       {"x": (FLOAT, [6])}, {"y": FLOAT}, 18), str(tmp_path / "split.onnx"))
-    x = np.float32([5, 4, 3, 2, 1, 1])
-    (got,), who = reference_outputs(tmp_path / "split.onnx", {"x": x})
-    np.testing.assert_array_equal(got, x[:2] - x[4:])
-    assert who == "onnxruntime"
 
 
 def test_nodes_may_stand_in_any_order():
@@ -466,33 +259,3 @@ def test_nodes_may_stand_in_any_order():
                       {"x": (FLOAT, [3])}, {"b": FLOAT}, 13)
     with pytest.raises(ToolError, match="made by no node before"):
         repaired(circle, {"x": x})
-
-
-@pytest.mark.parametrize("op", ["AveragePool", "MaxPool"])
-def test_the_reference_counts_zeros_before_a_pooling(op):
-    """ONNX Runtime 1.20 makes pads of them that do not count, unless it is kept from it."""
-    model = model_of([helper.make_node("Pad", ["x", "pads"], ["y"]),
-                      helper.make_node(op, ["y"], ["z"], kernel_shape=[3, 3])],
-                     {"x": (FLOAT, [1, 1, 5, 4])}, {"z": FLOAT}, 17,
-                     {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])})
-    x = noise(1, 1, 5, 4) - 2
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x[0, 0], 1), (3, 3))
-    (have,) = onnxruntime_process.run(model.SerializeToString(), {"x": x})
-    want = windows.mean((2, 3)) if op == "AveragePool" else windows.max((2, 3))
-    np.testing.assert_allclose(have[0, 0], want, rtol=1e-5)
-
-
-def test_the_reference_runs_products_of_three_axes_that_are_normalised():
-    """Of which ONNX Runtime 1.20 makes a product that takes two, and then runs nothing."""
-    model = model_of(
-        [helper.make_node("MatMul", ["x", "w"], ["y"]),
-         helper.make_node("Reshape", ["y", "flat"], ["r"]),
-         helper.make_node("BatchNormalization", ["r", "s", "b", "m", "v"], ["z"], epsilon=0.0)],
-        {"x": (FLOAT, [1, 5, 4])}, {"z": FLOAT}, 17,
-        {"w": noise(4, 3), "flat": np.array([5, 3]), "s": np.float32([1, 2, 3]),
-         "b": np.float32([0, 1, 0]), "m": np.float32([0, 0, 1]), "v": np.float32([1, 1, 4])})
-    x = noise(1, 5, 4)
-    (have,) = onnxruntime_process.run(model.SerializeToString(), {"x": x})
-    product = x[0].astype(np.float64) @ noise(4, 3)
-    want = product * [1, 2, 1.5] + [0, 1, -1.5]
-    np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)

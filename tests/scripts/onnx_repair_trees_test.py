@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_repair_test import check, model_of, operators, repaired, run
+from repaired_models import check, model_of, operators, repaired, run
 
 from run_model_tools.errors import ToolError
 

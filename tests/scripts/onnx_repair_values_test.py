@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from onnx_repair_operators_test import matches, one
-from onnx_repair_test import (
+from repaired_models import (
     BOOL,
     FLOAT,
     INT64,
     check,
+    matches,
     model_of,
     noise,
+    one,
     operators,
     refusal,
     repaired,

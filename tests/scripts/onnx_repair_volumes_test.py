@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_repair_test import FLOAT, check, model_of, noise, repaired, run
+from repaired_models import FLOAT, check, model_of, noise, repaired, run
 
 SHAPE = (4, 7, 6, 5)
 """Channels, depth, height, width of what the networks begin with."""

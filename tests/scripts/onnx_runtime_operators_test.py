@@ -7,8 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
-from onnx_repair_operators_test import matches, one
-from onnx_repair_test import FLOAT, noise, repaired, run
+from repaired_models import FLOAT, matches, noise, one, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
