@@ -455,3 +455,26 @@ def test_determinants(n):
     (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(have, np.linalg.det(x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("zero", [np.int16(-7), np.uint16(32768), np.uint16(0)])
+def test_pairs_of_sixteen_bits_round_in_float32(zero):
+    """Without the casts to whole numbers between, which take long to compile."""
+    x = noise(3, 50) * 80
+    pair = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    model = model_of(pair, {"x": (TensorProto.FLOAT, x.shape)}, {"y": FLOAT}, 21,
+                     {"s": np.float32(0.003), "z": zero})
+    ours = repaired(model, {})
+    assert "Cast" not in operators(ours)
+    (want,), (have,) = run(model, {"x": x}), run(ours, {"x": x})
+    np.testing.assert_allclose(have, want, rtol=1e-6, atol=0)
+    # What is cast on the way to fewer bits is not what was rounded.
+    pair.insert(1, helper.make_node("Cast", ["q"], ["b"], to=TensorProto.INT8))
+    pair.insert(2, helper.make_node("Cast", ["b"], ["w"], to=int(
+        helper.np_dtype_to_tensor_dtype(zero.dtype))))
+    pair[3].input[0] = "w"
+    model = model_of(pair, {"x": (TensorProto.FLOAT, x.shape)}, {"y": FLOAT}, 21,
+                     {"s": np.float32(0.003), "z": zero})
+    (want,), (have,) = run(model, {"x": x}), run(repaired(model, {}), {"x": x})
+    np.testing.assert_allclose(have, want, rtol=1e-6, atol=0)

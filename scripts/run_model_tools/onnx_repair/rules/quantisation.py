@@ -76,12 +76,37 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                         reshaped(walk, zero, ()))
     if plain and scale.rank == 1:
         return graph.op("DequantizeLinear", x, scale, zero, axis=axis % x.rank)
+    rounded = _rounded_floats(walk, x)
+    x = x if rounded is None else rounded
     exact = TensorProto.FLOAT if x.is_float else TensorProto.INT32
     difference = graph.op("Sub", cast(walk, x, exact),
                           cast(walk, _alongside(walk, x, zero, axis, block), exact))
     made = graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), cast(
         walk, _alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
     return cast(walk, made, scale.elem_type)
+
+
+def _rounded_floats(walk: Walk, x: Value) -> Value | None:
+    """The float32 numbers that quantize() has made the whole numbers x of; those of 16 bits are
+    exact in either."""
+    makers, values = walk.graph.makers, walk.graph.values
+    floats = x
+    while floats.elem_type in (x.elem_type, TensorProto.INT32) and (
+            made := makers.get(floats.name)) is not None and made.op_type == "Cast":
+        floats = values[made.input[0]]
+    if floats.elem_type != TensorProto.FLOAT or x.elem_type not in (TensorProto.INT16,
+                                                                    TensorProto.UINT16):
+        return None
+    path, name = [], floats.name
+    for op in ("Clip", "Add", "Round"):
+        if (made := makers.get(name)) is None or made.op_type != op:
+            return None
+        path.append(made)
+        name = made.input[0]
+    low, high, zero = (values[name].array for name in (*path[0].input[1:], path[1].input[1]))
+    own = np.iinfo(x.dtype)
+    return floats if (low, high) == (own.min, own.max) and zero is not None and (
+        zero == np.rint(zero)).all() else None
 
 
 def as_held(walk: Walk, x: Value) -> Value:
