@@ -36,11 +36,12 @@ def same(nodes, masks=MASKS, output="float[] y"):
     """That both give the same for each mask."""
     made = model(nodes, inputs=INPUTS, output=output)
     ours = repair(made, {}, counts=True)
-    _, axis = counted_outputs(ours)[:2]
+    counted = counted_outputs(ours)
     for mask in masks:
         inputs = {"x": noise(1, 2, 3, 4), "m": mask}
-        (want,), (have, count) = run(made, inputs), run(ours, inputs)
-        have = have.take(np.arange(count.item()), axis)
+        (want,), (have, *counts) = run(made, inputs), run(ours, inputs)
+        for count in counts:
+            have = have.take(np.arange(count.item()), counted[1])
         assert want.shape == have.shape and want.dtype == have.dtype
         np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
 
@@ -109,10 +110,24 @@ def test_rows_that_are_written_in_another_order_are_refused():
 
 
 @pytest.mark.parametrize("end", [
-    "y = Concat<axis = 2>(d, d)", "r = Constant<value_int = 2>() y = CumSum(d, r)",
+    "r = Constant<value_int = 2>() y = CumSum(d, r)",
     "k = Constant<value_ints = [1, 1, 5]>() y = Expand(d, k)"])
 def test_what_mixes_such_rows_is_refused(end):
     nodes = PLACES + SAMPLES % "1, 1, -1, 2" + """
         flat = Constant<value_ints = [1, 2, -1]>() d = Reshape(s, flat) """ + end
     with pytest.raises(ToolError, match="NonZero"):
         repair(model(nodes, inputs=INPUTS), {}, counts=True)
+
+
+@pytest.mark.parametrize("end", [
+    "y = Identity(both)", "y = ReduceMax<keepdims = 0>(both, axes)",
+    "back = Transpose<perm = [0, 2, 1]>(both) near = MatMul(known, both) share = Softmax(near) "
+    "y = MatMul(share, back)"])
+@pytest.mark.parametrize("parts", ["known, d", "d, known", "d, known, d"])
+def test_known_rows_and_chosen_ones_behind_each_other(parts, end):
+    """What is known beside the words of a mask, as keys of attention."""
+    same(PLACES + SAMPLES % "1, 1, -1, 2" + f"""
+        axes = Constant<value_ints = [2]>() tail = Constant<value_ints = [1, 2, -1]>()
+        square = Constant<value_ints = [1, 2, 12]>() d = Reshape(s, tail)
+        few = Reshape(x, square) two = Constant<value_ints = [2]>()
+        known = Slice(few, zero, two, two) both = Concat<axis = 2>({parts}) {end}""")

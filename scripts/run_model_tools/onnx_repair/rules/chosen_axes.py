@@ -13,6 +13,7 @@ import numpy as np
 from run_model_tools.onnx_repair.rules.chosen import ELEMENTWISE_OF_ROWS, axes_of, of_inputs
 from run_model_tools.onnx_repair.rules.chosen_boxes import suppressed
 from run_model_tools.onnx_repair.rules.chosen_counts import shape_around_rows
+from run_model_tools.onnx_repair.rules.chosen_lengths import behind_each_other
 from run_model_tools.onnx_repair.rules.chosen_masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen_order import in_front
 from run_model_tools.onnx_repair.rules.chosen_places import counted
@@ -31,6 +32,9 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
         return [one.but(lead=one.lead + (1 if op == "Unsqueeze" else -1))]
     if one.along == 1 and op == "Transpose" and node.attrs.get("perm") in (None, [1, 0]):
         return [one.but(along=0)]
+    if op == "Concat" and not any(i.cut for i in given) and (
+            joined := behind_each_other(walk, node)) is not None:
+        return [joined]
     if any(i.axis != axis or i.cut or not is_same(walk, one, i) for i in given):
         raise one.why
     if op == "ScatterND":

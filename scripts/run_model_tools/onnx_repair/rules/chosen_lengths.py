@@ -12,29 +12,31 @@ from run_model_tools.onnx_repair.rules.chosen_order import in_front
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.rerolled import rerolled
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
 def behind_each_other(walk: Walk, node: Node) -> Chosen | None:
-    """A Concat along the rows; None of any other."""
+    """A Concat along the rows, wherever their axis is; None of any other."""
     parts = [i for i in node.inputs if i is not None]
     one = next(i for i in parts if isinstance(i, Chosen))
-    if node.attrs["axis"] % one.rows.rank or one.lead:
+    rank, axis = one.lead + one.rows.rank, one.axis
+    if node.attrs["axis"] % rank != axis:
         return None
     rows: list[Value] = []
     masks: list[Value] = []
     for part in parts:
         if isinstance(part, Chosen):
-            if part.lead or part.rows.rank != one.rows.rank:
+            if part.axis != axis or part.lead + part.rows.rank != rank:
                 return None
-            rows.append(part.rows)
+            extents = part.rows.shape
+            rows.append(reshaped(walk, part.rows, (extents[0], *[1] * part.lead, *extents[1:])))
             masks.append(reshaped(walk, part.mask, (part.mask.size,)))
-        elif isinstance(part, Value) and part.rank == one.rows.rank:
-            if part.shape[0]:
-                rows.append(part)
-                masks.append(walk.graph.constant(np.ones(part.shape[0], np.bool_)))
+        elif isinstance(part, Value) and part.rank == rank:
+            if part.shape[axis]:
+                rows.append(transposed(walk, part, [axis, *(i for i in range(rank) if i != axis)]))
+                masks.append(walk.graph.constant(np.ones(part.shape[axis], np.bool_)))
         else:
             return None
     if len(rows) == 1:
@@ -42,7 +44,7 @@ def behind_each_other(walk: Walk, node: Node) -> Chosen | None:
     name = tuple(mask.name for mask in masks)
     if name not in walk.joined:
         walk.joined[name] = _joined(walk, masks)
-    return one.but(rows=_joined(walk, rows), mask=walk.joined[name], first=False)
+    return Chosen(_joined(walk, rows), walk.joined[name], one.why, along=axis)
 
 
 def _joined(walk: Walk, values: list[Value]) -> Value:
