@@ -105,8 +105,10 @@ def _rounded_floats(walk: Walk, x: Value) -> Value | None:
         name = made.input[0]
     low, high, zero = (values[name].array for name in (*path[0].input[1:], path[1].input[1]))
     own = np.iinfo(x.dtype)
-    return floats if (low, high) == (own.min, own.max) and zero is not None and (
-        zero == np.rint(zero)).all() else None
+    if low is None or high is None or zero is None:
+        return None
+    is_whole = low == own.min and high == own.max and (zero == np.rint(zero)).all()
+    return floats if is_whole else None
 
 
 def as_held(walk: Walk, x: Value) -> Value:
