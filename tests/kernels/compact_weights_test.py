@@ -27,6 +27,7 @@ from small_networks import network
 @pytest.fixture(autouse=True)
 def small_weights(monkeypatch):
     monkeypatch.setattr(compact_weights, "_FEWEST", 0)
+    monkeypatch.setattr(compact_weights, "_AT_ONCE", 4000)
 
 
 def grid(rng: np.random.Generator, shape: tuple[int, int], bits: int, block: int,

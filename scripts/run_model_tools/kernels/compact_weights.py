@@ -1,6 +1,6 @@
-"""Weights that need fewer bits than float32 has, without loss: what an exporter has quantised to 4
-or 8 bits or rounded to 16 reaches the planner as float32, and is stored in so many bits again
-(c/compact.h)."""
+"""Weights that need fewer bits than float32 has: what an exporter has quantised to 4 or 8 bits or
+rounded to 16 reaches the planner as float32, and is stored in so many bits again (c/compact.h), with
+no other loss than float32's own rounding."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _FEWEST = 64 << 10
 CHUNK = 32
 """Rows of weights that are made float32 at a time."""
 _BLOCKS = (256, 128, 64, 32, 16)
-"""Rows that may share a step, but for all of them."""
+"""How many rows may share a step, besides all of them."""
 _SAMPLED = 4
 """Columns that rule most weights out, before all of them are looked at."""
+_AT_ONCE = 1 << 21
+"""Weights that are looked at together, of which there are several copies meanwhile."""
 _ROUNDING = 5e-7
 """Of a number in steps: what float32 rounds where it multiplies number and step, where the step
 comes from such a product, and where another factor was multiplied into it."""
@@ -65,10 +67,10 @@ class CompactWeights:
         blocks = len(numbers) // self.block
         numbers = numbers.reshape(blocks, self.block, -1)
         if self.bits == 4:
-            words = numbers.astype(np.uint32).reshape(blocks, self.block // 8, 8, -1)
+            words = numbers.reshape(blocks, self.block // 8, 8, -1)
             numbers = np.zeros(words.shape[:2] + words.shape[3:], np.uint32)
             for row in range(8):
-                numbers |= words[:, :, row] << np.uint32(4 * row)
+                numbers |= words[:, :, row].astype(np.uint32) << np.uint32(4 * row)
         parts = [numbers]
         if self.steps is not None and self.zeros is not None:
             parts = [_padded(self.steps, 1, lanes), _padded(self.zeros, 1, lanes), numbers]
@@ -100,10 +102,16 @@ def _on_grid(weights: np.ndarray) -> CompactWeights | None:
     blocks = [whole, *(block for block in _BLOCKS if block < len(weights))]
     kinds = [(bits, block) for bits in (4, 8) for block in blocks]
     kinds = [kind for kind in kinds if _numbers_of(_some(weights), *kind) is not None]
+    width = max(1, _AT_ONCE // len(weights))
     for bits, block in kinds:
-        found = _numbers_of(weights, bits, block)
-        if found is not None:
-            return CompactWeights(bits, *found, block)
+        parts = []
+        for first in range(0, weights.shape[1], width):
+            found = _numbers_of(weights[:, first:first + width], bits, block)
+            if found is None:
+                break
+            parts.append(found)
+        else:
+            return CompactWeights(bits, *(np.concatenate(part, 1) for part in zip(*parts)), block)
     return None
 
 
