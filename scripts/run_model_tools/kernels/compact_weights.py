@@ -1,6 +1,6 @@
 """Weights that need fewer bits than float32 has: what an exporter has quantised to 4 or 8 bits or
-rounded to 16 reaches the planner as float32, and is stored in so many bits again (c/compact.h), with
-no other loss than float32's own rounding."""
+rounded to 16 reaches the planner as float32, and is stored in so many bits again (c/compact.h),
+with no other loss than float32's own rounding."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def _on_grid(weights: np.ndarray) -> CompactWeights | None:
                 break
             parts.append(found)
         else:
-            return CompactWeights(bits, *(np.concatenate(part, 1) for part in zip(*parts)), block)
+            numbers, steps, zeros = (np.concatenate(part, 1) for part in zip(*parts))
+            return CompactWeights(bits, numbers, steps, zeros, block)
     return None
 
 
