@@ -42,8 +42,11 @@ def make_layer(step: Step, isa: Isa) -> Layer:
     """The layer of a step that is ours, for all of the pictures in its batch."""
     if isinstance(step, DenseStep):
         product = dense.of_rows(step.dense, *step.inputs)
-        if step.output.shape[0] > 1 or product.compact_weights(isa) is not None:
+        if step.output.shape[0] > 1:
             return replace(registry.make_product(product, isa), output_shape=step.output.shape)
+        if product.compact_weights(isa) is not None:
+            return replace(registry.make_product(product, isa), kind="dense",
+                           output_shape=step.output.shape)
     layer = of_one(step, isa)
     return layer if isinstance(step, OF_ANY_SHAPE) else batched(
         layer, step.output.shape[0], step.windows)
