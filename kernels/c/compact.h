@@ -68,14 +68,16 @@ KERNEL raw_weights load_raw(const unsigned char* from) { return floats_of_bytes(
 KERNEL raw_weights load_raw(const unsigned char* from) {
 #if !defined(WEIGHT_HALF)
   return load_bfloat16(from);
-#elif defined(__clang__)
+#elif defined(__clang__) && (defined(__F16C__) || defined(__aarch64__))
   typedef _Float16 half_numbers __attribute__((vector_size(2 * LANES)));
   typedef _Float16 in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
   return __builtin_convertvector((half_numbers) * (const in_memory*)from, vec);
 #else
-  vec value;
-  for (int i = 0; i < LANES; i++) value[i] = ((const _Float16*)from)[i];
-  return value;
+  /* Float32's exponent begins 112 lower; below 2^-14 the product is one of numbers below 2^-126. */
+  const word_bits half =
+      __builtin_convertvector((halves) * (const halves_in_memory*)from, word_bits);
+  const vec size = (vec)((half & 0x7fff) << 13) * splat(0x1p112f);
+  return (vec)((word_bits)size | (half & 0x8000) << 16);
 #endif
 }
 #endif

@@ -18,6 +18,8 @@ _BLOCKS = (256, 128, 64, 32, 16)
 """How many rows may share a step, besides all of them."""
 _SAMPLED = 4
 """Columns that rule most weights out, before all of them are looked at."""
+_SMALLEST_HALF = 2.0 ** -14
+"""Below it 32-bit Arm takes float16's numbers for 0, while it makes float32 of them (c/compact.h)."""
 _AT_ONCE = 1 << 21
 """Weights that are looked at together, of which there are several copies meanwhile."""
 _ROUNDING = 5e-7
@@ -134,9 +136,8 @@ def _of_sixteen_bits(weights: np.ndarray, isa: Isa) -> CompactWeights | None:
             half = part.astype(np.float16)
         if not (bits & 0xffff).any():
             found = CompactWeights(16, (bits >> 16).astype(np.uint16))
-        # Other CPUs have no instruction that makes float32 of float16.
-        elif (isa.name in ("avx2", "avx512", "neon64") and np.isfinite(half).all()
-              and (half.astype(np.float32) == part).all()):
+        elif np.isfinite(half).all() and (half.astype(np.float32) == part).all() and not (
+                isa.name == "neon32" and ((part != 0) & (np.abs(part) < _SMALLEST_HALF)).any()):
             found = CompactWeights(16, half.view(np.uint16), is_half=True)
         else:
             return None
