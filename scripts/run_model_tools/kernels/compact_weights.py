@@ -19,7 +19,8 @@ _BLOCKS = (256, 128, 64, 32, 16)
 _SAMPLED = 4
 """Columns that rule most weights out, before all of them are looked at."""
 _SMALLEST_HALF = 2.0 ** -14
-"""Below it 32-bit Arm takes float16's numbers for 0, while it makes float32 of them (c/compact.h)."""
+"""Below it 32-bit Arm takes float16's numbers for 0 while it makes float32 of them
+(c/compact.h)."""
 _AT_ONCE = 1 << 21
 """Weights that are looked at together, of which there are several copies meanwhile."""
 _ROUNDING = 5e-7
