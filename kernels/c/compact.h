@@ -56,14 +56,8 @@ KERNEL vec number_of(raw_weights number, int row) {
 }
 #endif
 
-KERNEL vec floats_of_bytes(const unsigned char* from) {
-  typedef unsigned char bytes __attribute__((vector_size(LANES)));
-  typedef unsigned char in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
-  return floats(__builtin_convertvector((bytes) * (const in_memory*)from, ivec));
-}
-
 #if WEIGHT_BITS == 8
-KERNEL raw_weights load_raw(const unsigned char* from) { return floats_of_bytes(from); }
+KERNEL raw_weights load_raw(const unsigned char* from) { return floats_of_bytes(load_bytes(from)); }
 #elif WEIGHT_BITS == 16
 KERNEL raw_weights load_raw(const unsigned char* from) {
 #if !defined(WEIGHT_HALF)
@@ -98,7 +92,7 @@ KERNEL weight_rows weight_rows_at(const unsigned char* weights, int vectors, int
     rows.steps[v] = splat(1), rows.zeros[v] = (vec){0};
 #else
     rows.steps[v] = load((const float*)block + v * LANES);
-    rows.zeros[v] = floats_of_bytes(block + LANES * (4 * vectors + v));
+    rows.zeros[v] = floats_of_bytes(load_bytes(block + LANES * (4 * vectors + v)));
 #endif
   }
   return rows;

@@ -24,17 +24,6 @@
 #include "vector.h"
 #include "words.h"
 
-/* One pixel's channels of a block. */
-typedef unsigned char lane_bytes __attribute__((vector_size(LANES)));
-typedef unsigned char lane_bytes_in_memory
-    __attribute__((vector_size(LANES), aligned(1), may_alias));
-
-KERNEL lane_bytes load_bytes(const unsigned char* from) {
-  return *(const lane_bytes_in_memory*)from;
-}
-
-KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_memory*)to = value; }
-
 KERNEL lane_shorts shorts_of_bytes(lane_bytes value) {
   return __builtin_convertvector(value, lane_shorts);
 }
@@ -46,10 +35,6 @@ KERNEL vec fused(vec a, vec b, vec c) {
   for (int i = 0; i < LANES; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return c;
 #endif
-}
-
-KERNEL vec floats_of_bytes(lane_bytes value) {
-  return floats(__builtin_convertvector(value, ivec));
 }
 
 /* Numbers within 0..255 to bytes. */

@@ -31,6 +31,21 @@ KERNEL ivec splat_word(const void* from) { return *(const word_in_memory*)from -
 
 KERNEL vec floats(ivec value) { return __builtin_convertvector(value, vec); }
 
+/* A byte of each lane: in layers of bytes, one pixel's channels of a block. */
+typedef unsigned char lane_bytes __attribute__((vector_size(LANES)));
+typedef unsigned char lane_bytes_in_memory
+    __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+KERNEL lane_bytes load_bytes(const unsigned char* from) {
+  return *(const lane_bytes_in_memory*)from;
+}
+
+KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_memory*)to = value; }
+
+KERNEL vec floats_of_bytes(lane_bytes value) {
+  return floats(__builtin_convertvector(value, ivec));
+}
+
 /* Words of two int16 numbers from two signed bytes each. */
 KERNEL ivec load_byte_pairs(const signed char* from) {
   typedef signed char pairs __attribute__((vector_size(2 * LANES)));
