@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from gpu_networks import NETWORKS, compiled_fixture, limits_test, numbers_test
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 TRAINED = ("squeezenet1_1", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
            "resnet18_kill_the_bits")
 

@@ -45,7 +45,7 @@ def test_every_resizer_is_another_one():
 
 
 def test_pillow_13s_order_of_the_axes():
-    table = (Path(__file__).parents[1] / "preprocess/data/resize.tsv").read_text().splitlines()
+    table = (Path(__file__).parents[2] / "preprocess/data/resize.tsv").read_text().splitlines()
     lines = [line.split("\t") for line in table if line.startswith("pil13-")]
     assert len(lines) > 800
     for resizer, *numbers, checksum in lines:

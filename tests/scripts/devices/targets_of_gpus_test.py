@@ -27,7 +27,7 @@ from run_model_tools.environment import BUILD_DIR, REPO_ROOT
 from run_model_tools.tuning import selection
 from small_networks import run_onnxruntime, save_classifier
 
-# The others are tried in gpu_layers_slow_test.py.
+# The others are tried in layers_slow_test.py.
 QUICK = ("softmax", "two_devices", "not_a_number", "not_a_number_indices", "parts",
          "few_long_rows", "running_sums", "quantized_at_run_time")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gpu_networks import NETWORKS, compiled_fixture, limits_test, numbers_test
 
-pytestmark = pytest.mark.full  # gpu_targets_test.py has a softmax
+pytestmark = pytest.mark.full  # targets_of_gpus_test.py has a softmax
 
 NORM = """m{0} = ReduceMean<axes=[-1]>({1}) d{0} = Sub({1}, m{0}) q{0} = Mul(d{0}, d{0})
     v{0} = ReduceMean<axes=[-1]>(q{0}) e{0} = Add(v{0}, eps) s{0} = Sqrt(e{0})

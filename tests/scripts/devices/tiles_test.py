@@ -14,7 +14,7 @@ from gpu_networks import NETWORKS, TARGETS, check_numbers, compile_all
 
 from run_model_tools.inside_tvm.devices import tiles
 
-pytestmark = pytest.mark.full  # gpu_targets_test.py has kernels of all other kinds
+pytestmark = pytest.mark.full  # targets_of_gpus_test.py has kernels of all other kinds
 
 THREADS, SHARED = 256, 8192
 BANKS = LANES = 32

@@ -4,7 +4,7 @@ boxes with an angle whose overlaps are Shapely's; what scikit-learn says of scor
 
   python3 -m venv FOLDER
   FOLDER/bin/pip install pycocotools==2.0.8 shapely==2.2.0 scikit-learn==1.9.1
-  FOLDER/bin/python tests/scripts/coco/make_golden.py
+  FOLDER/bin/python tests/scripts/evaluating/coco/make_golden.py
 
 The cases themselves are made again by the tests (cases.py, shapes.py), so that only figures are
 kept.

@@ -18,7 +18,7 @@ from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.weights_file import WeightsFile
 from small_networks import network, run_onnxruntime, save_network, weights
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
 needs_program = pytest.mark.skipif(not Path(PROGRAM).exists(),
                                    reason=f"{PROGRAM} is not built, nor RUN_MODEL_PROGRAM set")
