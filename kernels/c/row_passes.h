@@ -1,4 +1,4 @@
-/* One pass of a program along a row (program_code.py): BEGIN_S starts it, STEP_S is done for each
+/* One pass of a program along a row (programs/code.py): BEGIN_S starts it, STEP_S is done for each
  * vector of `count` numbers from `column` on, and END_S completes sums along the row for the next
  * pass.  Sums are made in CHAINS parts, so that one addition need not wait for the one before.
  *

@@ -3,11 +3,11 @@
  *
  * Nothing here branches, but where a sine's angle is large, so NaN goes in and out in any lane, and
  * infinities and denormal numbers give what they should.  Errors against the exact value, in units
- * of its last place, are bounded by tests/kernels/vector_math_test.py over all exponents of
- * float32: exponentials 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus
- * 3, tanh_of_softplus 4, sine and cosine 2. On 32-bit NEON, which takes denormal numbers for zero,
- * results below 2^-126 are zero. The polynomials are minimax fits over the ranges that the comments
- * name, to 2^-25 or better.
+ * of its last place, are bounded by tests/kernels/programs/vector_math_test.py over all exponents
+ * of float32: exponentials 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3,
+ * softplus 3, tanh_of_softplus 4, sine and cosine 2. On 32-bit NEON, which takes denormal numbers
+ * for zero, results below 2^-126 are zero. The polynomials are minimax fits over the ranges that
+ * the comments name, to 2^-25 or better.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_MATH_H_
 #define RUN_MODEL_KERNELS_VECTOR_MATH_H_

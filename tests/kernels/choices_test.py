@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.kernels import choices, registry
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.convolutions.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.isa import AVX2, AVX512
 
 CONV = Convolution(np.ones((32, 32, 1, 1), np.float32), np.zeros(32, np.float32),

@@ -18,13 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import layer_runner
 import reference
-from winograd_error import LAYERS, layer
-
-from run_model_tools.kernels import direct, winograd
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions import direct, winograd
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.half.weights import RUN_PRODUCTS
 from run_model_tools.kernels.isa import NEON64_HALF
 from run_model_tools.kernels.layer import Layer
+from winograd_error import LAYERS, layer
 
 WHOLE_SUM = 1 << 20
 # (heading, tile of Winograd's or 0 for the definition, products of a run)

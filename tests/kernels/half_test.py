@@ -8,15 +8,23 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 import reference
 from layer_runner import AARCH64_HALF, in_half_precision, run_cases, run_layers
 from random_convolutions import LIPSCHITZ, absolute_sums, choose, random_conv
-
-from run_model_tools.kernels import dense, depthwise, direct, grouped, planar, pointwise, winograd
-from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.convolutions import (
+    depthwise,
+    direct,
+    grouped,
+    planar,
+    pointwise,
+    winograd,
+)
+from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.half.weights import RUN_PRODUCTS
 from run_model_tools.kernels.isa import NEON64_HALF
+from run_model_tools.kernels.products import dense
+from run_model_tools.kernels.products.dense import Dense
 
 UNIT = 2.0 ** -11
 """What rounding to float16 changes a number by, at most and relative to it."""

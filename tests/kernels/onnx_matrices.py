@@ -6,6 +6,7 @@ from typing import Callable
 
 import numpy as np
 import onnx
+
 from onnx_networks import Network
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_convolutions import random_conv
 
-from run_model_tools.kernels import direct, pointwise
+from random_convolutions import random_conv
+from run_model_tools.kernels.convolutions import direct, pointwise
 from run_model_tools.kernels.isa import AVX2, AVX512, NEON64
 from run_model_tools.kernels.parts import best_parts, rounded
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from run_model_tools.kernels.expressions import FUNCTIONS
-from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.programs.expressions import FUNCTIONS
+from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import ConstantTensor, View
 

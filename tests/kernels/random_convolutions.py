@@ -8,13 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import layer_runner
 import numpy as np
-import reference
 
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.expressions import Builder, Expression, Operand
+import layer_runner
+import reference
+from run_model_tools.kernels.convolutions.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.programs.expressions import Builder, Expression, Operand
 
 EPS = np.finfo(np.float32).eps / 2
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from layer_runner import on_every_machine, run_on_noise
 
+from layer_runner import on_every_machine, run_on_noise
 from run_model_tools.kernels import recurrent
 from run_model_tools.kernels.recurrent import GATES, Recurrent
 

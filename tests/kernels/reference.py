@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 
 
 def input_channels(conv: Convolution, tensors: list[np.ndarray]) -> np.ndarray:

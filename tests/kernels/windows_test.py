@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from layer_runner import NATIVE, SANITIZED, WIDEST, run_layers
 from random_convolutions import random_conv
-
-from run_model_tools.kernels import pooling, registry
-from run_model_tools.kernels.convolution import plain_lanes
+from run_model_tools.kernels import registry
+from run_model_tools.kernels.convolutions.convolution import plain_lanes
 from run_model_tools.kernels.isa import GENERIC
 from run_model_tools.kernels.layer import Window, batched
+from run_model_tools.kernels.pictures import pooling
 
 ISAS = (WIDEST, GENERIC)
 

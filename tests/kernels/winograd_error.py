@@ -16,9 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import layer_runner
 import reference
-
-from run_model_tools.kernels import direct, winograd, winograd_points
-from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.convolutions import direct, winograd, winograd_points
+from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.isa import AVX512, Isa
 
 # (height and width, input channels, output channels) of ResNet-18's and SqueezeNet's layers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 import onnx
 
 from run_model_tools import tvm_process
+from run_model_tools.compiling.graph_file import counted_outputs, with_rows_counted
+from small_networks import run_onnxruntime
 
 Inputs = dict[str, np.ndarray]
 Networks = Mapping[str, tuple[onnx.ModelProto, list[Inputs]]]
@@ -49,3 +52,16 @@ def outputs_in(path: Path) -> list[np.ndarray]:
     """The arrays of a file, in their order."""
     with np.load(path) as file:
         return [file[name] for name in file.files]
+
+
+def same_as_onnxruntime(folder: Path, tolerance: float = 0) -> list[np.ndarray]:
+    """That each output that compiled_outputs() left in a network's folder for its first inputs is
+    ONNX Runtime's, to the last bit or within a tolerance."""
+    graph = json.loads((folder / "model.json").read_text())
+    have = with_rows_counted(outputs_in(folder / "0.npz"), counted_outputs(graph))
+    with np.load(folder / "in0.npz") as inputs:
+        want = run_onnxruntime(folder / "net.onnx", dict(inputs))
+    for index, (one, other) in enumerate(zip(have, want, strict=True)):
+        assert one.dtype == other.dtype and one.shape == other.shape, index
+        np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=str(index))
+    return want

@@ -38,7 +38,7 @@ from run_model_tools.compiling.report import print_report
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
 from run_model_tools.files import json_text, write_atomically
 from run_model_tools.frozen_inputs import read_frozen
-from run_model_tools.kernels import winograd_bytes
+from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes

@@ -23,7 +23,7 @@ from run_model_tools.compiling import (
 )
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.files import sources_hash
-from run_model_tools.kernels import winograd_bytes
+from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
 from run_model_tools.targets import Target

@@ -30,7 +30,7 @@ def rewrite(tvm, read, target, request):
         raise Unusable("tuning records were named, which are of TVM's schedules")
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
-    from run_model_tools.kernels import winograd_bytes
+    from run_model_tools.kernels.convolutions import winograd_bytes
     from run_model_tools.kernels.relay import quantization, reading, rewriting
 
     isa = usable_isa(target)

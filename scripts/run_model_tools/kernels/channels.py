@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.parts import rounded
 from run_model_tools.kernels.tiles import (

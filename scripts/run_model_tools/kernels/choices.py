@@ -22,10 +22,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.convolutions.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.pooled_convolution import PooledConvolution
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.pooled_convolution import PooledConvolution
 
 FOLDER = DATA_ROOT / "kernels" / "choices"
 SCHEMA_VERSION = 1

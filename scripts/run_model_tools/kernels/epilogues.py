@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.expressions import Builder, Expression, Operand
+from run_model_tools.kernels.programs.expressions import Builder, Expression, Operand
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import apply, numbers_of_channels, region_after
 from run_model_tools.kernels.relay.graph import operator, post_order, shape_of, users_of

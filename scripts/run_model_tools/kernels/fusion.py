@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from run_model_tools.kernels import bfloat16_convolution, inverted_residual, pooled_convolution
-from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions import (
+    bfloat16_convolution,
+    inverted_residual,
+    pooled_convolution,
+)
+from run_model_tools.kernels.convolutions.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.pooled_convolution import PooledConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import (
     OF_ANY_SHAPE,
@@ -17,7 +22,6 @@ from run_model_tools.kernels.plan import (
     Step,
     WindowStep,
 )
-from run_model_tools.kernels.pooled_convolution import PooledConvolution
 
 
 def fuse(plan: Plan, isa: Isa) -> None:

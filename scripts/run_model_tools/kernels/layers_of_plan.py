@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from run_model_tools.kernels import (
-    dense,
-    elementwise,
-    layouts,
-    plane_reduction,
-    registry,
-    resampling,
-)
+from run_model_tools.kernels import registry
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
+from run_model_tools.kernels.pictures import elementwise, layouts, plane_reduction, resampling
 from run_model_tools.kernels.plan import (
     OF_ANY_SHAPE,
     BlocksToPlanesStep,
@@ -33,6 +27,7 @@ from run_model_tools.kernels.plan import (
     ResamplingStep,
     Step,
 )
+from run_model_tools.kernels.products import dense
 
 # Moving numbers to another layout is no work of the network's own.
 _LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.layer import Layer, Window
 from run_model_tools.kernels.sources import Sources

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from run_model_tools.kernels import (
+from run_model_tools.kernels import choices
+from run_model_tools.kernels.choices import Kernel, Work
+from run_model_tools.kernels.convolutions import (
     bfloat16_convolution,
-    choices,
-    dense,
     depthwise,
     direct,
     grouped,
     inverted_residual,
-    matmul,
     planar,
     pointwise,
     pooled_convolution,
-    pooling,
-    rows,
     winograd,
 )
-from run_model_tools.kernels.choices import Kernel, Work
-from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.convolution import Convolution
+from run_model_tools.kernels.convolutions.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.pooled_convolution import PooledConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
-from run_model_tools.kernels.pooled_convolution import PooledConvolution
-from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.pictures import pooling
+from run_model_tools.kernels.products import dense, matmul
+from run_model_tools.kernels.programs import rows
+from run_model_tools.kernels.programs.program import Program
 
 # By what they compute, in the order of preference where nothing was measured.
 _KERNELS: dict[type[Work], dict[str, ModuleType]] = {

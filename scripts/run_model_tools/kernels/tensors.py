@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Lanes
+from run_model_tools.kernels.convolutions.convolution import Lanes
 
 
 @dataclass(eq=False)

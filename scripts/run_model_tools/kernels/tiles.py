@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution, Lanes
-from run_model_tools.kernels.expressions import of_channel
+from run_model_tools.kernels.convolutions.convolution import Convolution, Lanes
 from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.programs.expressions import of_channel
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
-from run_model_tools.onnx_repair.rules.chosen_axes import rows_of_output
+from run_model_tools.onnx_repair.rules.chosen.axes import rows_of_output
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
 from run_model_tools.onnx_repair.stored_tensors import (
     check_lengths,

@@ -128,7 +128,7 @@ class Option:
 @dataclass
 class Chosen:
     """Rows of a tensor, at which a mask of as many elements holds, one after another; only the run
-    time knows how many these are (rules/chosen.py)."""
+    time knows how many these are (rules/chosen/rows.py)."""
 
     rows: Value
     mask: Value

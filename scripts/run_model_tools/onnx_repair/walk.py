@@ -146,7 +146,7 @@ class Walk:
             return folded
         rule = self.rules.get((domain, proto.op_type))
         if any(isinstance(i, Chosen) for i in node.inputs):
-            from run_model_tools.onnx_repair.rules.chosen import of_chosen as rule
+            from run_model_tools.onnx_repair.rules.chosen.rows import of_chosen as rule
         elif rule and any(isinstance(i, Value) and i.pictures is not None for i in node.inputs):
             from run_model_tools.onnx_repair.rules.volumes import of_volumes
             rule = partial(of_volumes, rule)

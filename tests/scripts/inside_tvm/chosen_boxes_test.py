@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from tvm_outputs import Inputs, compiled_outputs, outputs_in
+from tvm_outputs import Inputs, compiled_outputs, outputs_in, same_as_onnxruntime
 
-from run_model_tools.compiling.graph_file import counted_outputs, with_rows_counted
-from small_networks import network, run_onnxruntime
+from small_networks import network
 
 TOP = """
     a, b = TopK(x, ten)
@@ -80,21 +78,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def same(folder: Path, tolerance: float = 0) -> list[np.ndarray]:
-    """That each output is ONNX Runtime's, to the last bit or within a tolerance."""
-    graph = json.loads((folder / "model.json").read_text())
-    have = with_rows_counted(outputs_in(folder / "0.npz"), counted_outputs(graph))
-    with np.load(folder / "in0.npz") as inputs:
-        want = run_onnxruntime(folder / "net.onnx", dict(inputs))
-    for index, (one, other) in enumerate(zip(have, want, strict=True)):
-        assert one.dtype == other.dtype and one.shape == other.shape, index
-        np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=str(index))
-    return want
-
-
 @pytest.mark.parametrize("name", ["row", "rows"])
 def test_the_first_of_rows_once_sorted(folder, name):
-    same(folder / name)
+    same_as_onnxruntime(folder / name)
 
 
 def test_a_not_a_number_is_as_large_as_infinity(folder):
@@ -102,6 +88,6 @@ def test_a_not_a_number_is_as_large_as_infinity(folder):
 
 
 def test_boxes_that_no_better_one_overlaps(folder):
-    found = same(folder / "boxes")
+    found = same_as_onnxruntime(folder / "boxes")
     assert [len(one) for one in found][0::3] == [42, 18] and len(found[4]) == 0
     assert 42 < len(found[1]) < 1800 and 42 < len(found[2]) < 1800

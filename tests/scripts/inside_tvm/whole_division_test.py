@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from tflite_test import outputs_of
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
-from small_networks import save_network
+from small_networks import network
 
 PAIRS = ((5, 3), (2, 7), (-7, 10), (2, -3))
 
@@ -18,10 +17,9 @@ def test_of_sums_with_constants(tmp_path):
     constants = {name: np.int32(value) for i, pair in enumerate(PAIRS)
                  for name, value in zip((f"a{i}", f"b{i}"), pair)}
     outputs = ", ".join(f"int32 y{i}" for i in range(len(PAIRS)))
-    path = save_network(tmp_path / "net.onnx", f"(int32 x) => ({outputs}) {{ {nodes} }}",
-                        constants)
-    tvm_process.call("compile", None, onnx=str(path), target="native", shapes={"x": ()},
-                     opt_level=3, kernels="auto", directory=str(tmp_path))
-    for x in (-9, 0, 4, 1000):
-        made = outputs_of(tmp_path, {"x": np.array(x, np.int32)})
-        assert [int(y) for y in made] == [(x + a) % b for a, b in PAIRS]
+    net = network(f"(int32 x) => ({outputs}) {{ {nodes} }}", constants)
+    xs = (-9, 0, 4, 1000)
+    inputs = [{"x": np.array(x, np.int32)} for x in xs]
+    made = compiled_outputs(tmp_path, {"sums": (net, inputs)}, kernels="auto")["sums"]
+    for x, outputs_of_x in zip(xs, made):
+        assert [int(y) for y in outputs_of_x] == [(x + a) % b for a, b in PAIRS]

@@ -9,8 +9,8 @@ import pytest
 
 from run_model_tools.environment import REPO_ROOT
 from run_model_tools.errors import MALFORMED_FILE, ToolError
-from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.convolutions.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import AVX512
 from run_model_tools.kernels.registry import options
 from run_model_tools.tuners.guided import Guided

@@ -7,11 +7,11 @@ import pytest
 
 from run_model_tools.inside_tvm.tuning import kernel_search, kernel_trials
 from run_model_tools.kernels import registry
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.convolutions.inverted_residual import InvertedResidual
+from run_model_tools.kernels.convolutions.pooled_convolution import PooledConvolution
 from run_model_tools.kernels.isa import AVX512
-from run_model_tools.kernels.pooled_convolution import PooledConvolution
-from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.pictures.pooling import Pooling
 
 CONV = Convolution(np.ones((256, 64, 1, 1), np.float32), np.zeros(256, np.float32),
                    ((1, 4, 28, 28, 16),), plain_lanes(64, 16))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_repair_chosen_test import MASKS, PLACES, masked, model
+from chosen_test import MASKS, PLACES, masked, model
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair

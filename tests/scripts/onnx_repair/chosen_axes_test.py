@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_repair_chosen_test import model
+from chosen_test import model
 from repaired_models import noise, run
 
 from run_model_tools.errors import ToolError

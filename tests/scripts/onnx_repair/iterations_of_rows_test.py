@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from chosen_boxes_test import same as same_as_compiled
 from chosen_rows import CHOSEN, model, same
-from tvm_outputs import compiled_outputs
+from tvm_outputs import compiled_outputs, same_as_onnxruntime
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
@@ -105,5 +104,5 @@ def test_the_largest_element_of_each_resized_plane(tmp_path):
     compiled_outputs(tmp_path, {name: (largest_of_resized(resize), [{"x": x, "sizes": sizes}])
                                 for name, resize in RESIZES.items()})
     for name in RESIZES:
-        places, _ = same_as_compiled(tmp_path / name, 1e-5)
+        places, _ = same_as_onnxruntime(tmp_path / name, 1e-5)
         assert len(places) == 4 and places[0].tolist() == [5, 5]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import onnx
 import pytest
-from onnx_repair_attention_test import attention, unless
+from attention_test import attention, unless
 from repaired_models import check, matches, noise, one, repaired, run
 
 from run_model_tools.errors import ToolError

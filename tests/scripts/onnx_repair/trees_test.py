@@ -323,6 +323,6 @@ def test_trees_that_cannot_be(monkeypatch):
         changed[first] = value
         with pytest.raises(ToolError, match=said):
             repaired(model("TreeEnsembleRegressor", x, {**attrs, name: changed}), {"x": x})
-    monkeypatch.setattr("run_model_tools.onnx_repair.forest._TABLE_BYTES", 10)
+    monkeypatch.setattr("run_model_tools.onnx_repair.rules.classical.forest._TABLE_BYTES", 10)
     with pytest.raises(ToolError, match="nodes with 1 values each"):
         repaired(model("TreeEnsembleRegressor", x, attrs), {"x": x})

@@ -1,7 +1,7 @@
 """Which committed records a target gets, and what stands for them in a build key."""
 
 import pytest
-from tuning_records_test import line
+from records_test import line
 
 from run_model_tools.errors import ToolError
 from run_model_tools.targets import find_target

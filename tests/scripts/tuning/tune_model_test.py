@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from tuning_records_test import line
+from records_test import line
 
 from run_model_tools import environment
 from run_model_tools.environment import REPO_ROOT

@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 from run_model_tools.inside_tvm.devices.row_values import apart, applied, chosen
-from run_model_tools.kernels.program_code import needed
-from run_model_tools.kernels.rows import domain, of_view
+from run_model_tools.kernels.programs.code import needed
+from run_model_tools.kernels.programs.rows import domain, of_view
 
 LONGEST_ROW = 4096
 """Of fewer numbers a group of threads keeps a few in registers of each thread."""

@@ -1,12 +1,13 @@
 """What networks of matrices are made of, as computations and schedules of TVM, so that all kinds of
-GPU have them of one source: programs (kernels/programs.py), and products with what is done to their
-result (kernels/matmul.py).  They read their operands where these lie, in whatever order.
+GPU have them of one source: programs (kernels/programs/program.py), and products with what is done
+to their result (kernels/products/matmul.py).  They read their operands where these lie, in whatever
+order.
 """
 
 from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices import along_rows, patches, products
 from run_model_tools.inside_tvm.devices.row_values import Loads, flat, value
-from run_model_tools.kernels.rows import domain, of_view
+from run_model_tools.kernels.programs.rows import domain, of_view
 from run_model_tools.kernels.views import View
 
 _FEW_ROWS, _DEEP = 4, 64

@@ -15,9 +15,9 @@ from run_model_tools.inside_tvm.devices import row_kernels
 from run_model_tools.inside_tvm.devices.along_rows import LONGEST_ROW
 from run_model_tools.kernels.isa import PLAIN
 from run_model_tools.kernels.plan import Links, ProductStep, ProgramStep, RelayStep
-from run_model_tools.kernels.program_code import Sources
-from run_model_tools.kernels.program_fusion import is_copy
-from run_model_tools.kernels.program_operators import ONE_BY_ONE
+from run_model_tools.kernels.programs.code import Sources
+from run_model_tools.kernels.programs.fusion import is_copy
+from run_model_tools.kernels.programs.operators import ONE_BY_ONE
 from run_model_tools.kernels.relay import reading
 from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.emission import write_module

@@ -15,7 +15,7 @@ from run_model_tools.inside_tvm.relax.open_operators import (
     is_float32,
     operator_of,
 )
-from run_model_tools.kernels.programs import MOST_PASSES, Program
+from run_model_tools.kernels.programs.program import MOST_PASSES, Program
 
 _MOST_NODES = 120
 _MOST_MEMBERS = 40

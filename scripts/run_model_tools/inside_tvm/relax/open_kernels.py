@@ -166,7 +166,7 @@ class OpenKernels:
 
     def _program(self, bindings, group, root):
         """The call of a group by itself."""
-        from run_model_tools.kernels import open_rows
+        from run_model_tools.kernels.relax import open_rows
 
         inputs = []
         found = program_of(bindings, group, inputs)
@@ -231,7 +231,7 @@ class OpenKernels:
 
     def _product(self, rows, weights, bindings, epilogue, kind):
         """Of rows, whose last axis is the depth, with an array (depth, columns)."""
-        from run_model_tools.kernels import open_blocks
+        from run_model_tools.kernels.relax import open_blocks
 
         if weights.ndim != 2 or min(weights.shape) < _LEAST:
             return None
@@ -255,7 +255,7 @@ class OpenKernels:
                           dict(layer.note, rows="any"), layer)
 
     def _convolution(self, call, picture, weights, epilogue, kind):
-        from run_model_tools.kernels import open_convolution
+        from run_model_tools.kernels.relax import open_convolution
 
         attrs, axes = call.attrs, picture.ty.ndim - 2
         layouts = ("NCW", "OIW") if axes == 1 else ("NCHW", "OIHW")
@@ -274,7 +274,7 @@ class OpenKernels:
         return self._convolved(conv, picture, operands, kind)
 
     def _convolved(self, conv, picture, operands, kind):
-        from run_model_tools.kernels import open_convolution
+        from run_model_tools.kernels.relax import open_convolution
 
         packed = open_convolution.packed_weights(conv, self._isa)
         return self._call(
@@ -286,8 +286,8 @@ class OpenKernels:
         """A convolution that makes all numbers of a cell as channels, put where they belong."""
         from tvm import relax
 
-        from run_model_tools.kernels.open_convolution import OpenConvolution
-        from run_model_tools.kernels.open_pictures import of_cells
+        from run_model_tools.kernels.relax.open_convolution import OpenConvolution
+        from run_model_tools.kernels.relax.open_pictures import of_cells
 
         attrs, axes = call.attrs, picture.ty.ndim - 2
         layouts = ("NCW", "IOW") if axes == 1 else ("NCHW", "IOHW")
@@ -308,7 +308,7 @@ class OpenKernels:
             LEFT=before[1]), [made], call.ty, {"kernel": "interleave"})
 
     def _resized(self, call):
-        from run_model_tools.kernels.open_pictures import resizing
+        from run_model_tools.kernels.relax.open_pictures import resizing
 
         attrs = call.attrs
         found = resizing(str(attrs.method), str(attrs.coordinate_transformation_mode),

@@ -1,5 +1,5 @@
 """Relax's operators on single numbers and on rows, as nodes of programs for rows of any length
-(run_model_tools.kernels.programs)."""
+(run_model_tools.kernels.programs.program)."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ class Operator:
 
 def operator_of(call):
     """The Operator of a call of Relax's, None of what is none for float32 rows."""
-    from run_model_tools.kernels.program_operators import ONE_BY_ONE
+    from run_model_tools.kernels.programs.operators import ONE_BY_ONE
 
     name = called_operator(call).removeprefix("relax.")
     name = _OF_RELAX.get(name, name)
@@ -65,7 +65,7 @@ def is_float32(expr):
 
 
 def _each(name, call, tensors):
-    from run_model_tools.kernels.program_operators import one_by_one
+    from run_model_tools.kernels.programs.operators import one_by_one
 
     attrs = SimpleNamespace()
     if name == "clip":
@@ -88,7 +88,7 @@ def _last(axes, expr):
 
 
 def _softmax(call, tensors):
-    from run_model_tools.kernels.program_operators import softmax
+    from run_model_tools.kernels.programs.operators import softmax
 
     if not _last([call.attrs.axis], tensors[0]):
         return None
@@ -101,7 +101,7 @@ def _mean_of(program):
 
 
 def _layer_norm(call, tensors):
-    from run_model_tools.kernels.program_operators import layer_norm
+    from run_model_tools.kernels.programs.operators import layer_norm
 
     attrs = call.attrs
     if not _last(attrs.axes, tensors[0]):

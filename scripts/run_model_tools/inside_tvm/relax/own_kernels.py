@@ -38,9 +38,10 @@ def rewrite(module, target, request, code):
     """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
     Unusable."""
     wanted_isa(request, target)
-    from run_model_tools.kernels import layouts, winograd_bytes
+    from run_model_tools.kernels.convolutions import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
+    from run_model_tools.kernels.pictures import layouts
     from run_model_tools.kernels.relax.emission import write_module
     from run_model_tools.kernels.relax.importing import read_function
     from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan

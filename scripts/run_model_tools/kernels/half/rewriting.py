@@ -8,9 +8,10 @@ from dataclasses import replace
 import tvm
 
 from run_model_tools.inside_tvm.cpu import llvm_features
-from run_model_tools.kernels import elementwise, layers_of_plan, registry
+from run_model_tools.kernels import layers_of_plan, registry
 from run_model_tools.kernels.isa import NEON64, NEON64_HALF, NEON64_PAIRS, Isa, cpu_of
 from run_model_tools.kernels.layer import Layer, batched
+from run_model_tools.kernels.pictures import elementwise
 from run_model_tools.kernels.plan import (
     OF_ANY_SHAPE,
     ConvolutionStep,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 
 RUN_PRODUCTS = 64

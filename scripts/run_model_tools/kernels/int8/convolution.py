@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import (
+from run_model_tools.kernels.convolutions.convolution import (
     Convolution,
     blocks_of,
     border_defines,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,

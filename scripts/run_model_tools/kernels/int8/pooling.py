@@ -9,7 +9,7 @@ import numpy as np
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.pictures.pooling import Pooling
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from types import ModuleType
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.elementwise import make_gather
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution, winograd
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
@@ -18,6 +17,7 @@ from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvol
 from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.pictures.elementwise import make_gather
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8.weight_rounding import Moments
 
 LARGEST_WEIGHT = 127

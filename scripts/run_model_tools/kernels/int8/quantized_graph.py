@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 from tvm import relay
 
-from run_model_tools.kernels import rows
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
@@ -43,8 +42,9 @@ from run_model_tools.kernels.plan import (
     RelayStep,
     Step,
 )
-from run_model_tools.kernels.program_fusion import fuse_programs
-from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.programs import rows
+from run_model_tools.kernels.programs.fusion import fuse_programs
+from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.relay.whole_numbers import MUCH
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, whole

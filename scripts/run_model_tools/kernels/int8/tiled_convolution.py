@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from run_model_tools.kernels.convolutions.tiled_convolution import Plan, can_read
 from run_model_tools.kernels.int8.convolution import copy_defines, per_channel, picture_input
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.tiled_convolution import Plan, can_read
 
 # Nanoseconds on a Sapphire Rapids: a vector of words multiplied by VNNI's instructions.
 _VECTOR_TIME = 0.25

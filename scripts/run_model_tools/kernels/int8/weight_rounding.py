@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolutions.convolution import Convolution
 
 # Places of the outputs that are looked at of all pictures together.
 _ROWS = 4096

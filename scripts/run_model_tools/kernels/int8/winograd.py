@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from run_model_tools.kernels import winograd
-from run_model_tools.kernels.convolution import blocks_of, places_of
+from run_model_tools.kernels.convolutions import winograd
+from run_model_tools.kernels.convolutions.convolution import blocks_of, places_of
+from run_model_tools.kernels.convolutions.winograd_cost import candidates
 from run_model_tools.kernels.int8.convolution import in_words, of_words, per_channel
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.winograd_cost import candidates
 
 _TILE = 4
 _POSITIONS = (_TILE + 2) ** 2

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from run_model_tools.kernels.expressions import Builder, Operand
+from run_model_tools.kernels.programs.expressions import Builder, Operand
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import arguments, operator, shape_of
 

@@ -22,7 +22,7 @@ from run_model_tools.kernels.plan import (
     QuantizeStep,
     RelayStep,
 )
-from run_model_tools.kernels.program_fusion import fuse_programs
+from run_model_tools.kernels.programs.fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.declined import why_left
 from run_model_tools.kernels.relay.graph import (

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import tvm
 
-from run_model_tools.kernels import layouts
 from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
 from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, cpu_of, has_bfloat16
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer, report
+from run_model_tools.kernels.pictures import layouts
 from run_model_tools.kernels.plan import Plan, Step
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.nodes import PREFIX

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import invalid, not_constant
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen import between, chosen
+from run_model_tools.onnx_repair.rules.chosen.rows import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
@@ -151,7 +151,7 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
 
 @rule("Gather")
 def gather(walk: Walk, node: Node) -> Value:
-    from run_model_tools.onnx_repair.rules.chosen_counts import known_numbers
+    from run_model_tools.onnx_repair.rules.chosen.counts import known_numbers
 
     x, at = node.tensor(0), node.tensor(1)
     if x.extents_of is not None and x.rank and at.is_constant:

@@ -7,9 +7,9 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.control_flow import stacked
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.rerolled import rerolled
+from run_model_tools.onnx_repair.rules.loops.control_flow import stacked
+from run_model_tools.onnx_repair.rules.loops.rerolled import rerolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, split_into
 from run_model_tools.onnx_repair.values import Chosen, Node, Option, Sequence, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk

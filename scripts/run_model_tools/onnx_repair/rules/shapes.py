@@ -49,7 +49,7 @@ def _extents(walk: Walk, x: Value, numbers: list[int] | int) -> Value:
 
 @rule("ConstantOfShape")
 def constant_of_shape(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen_axes import for_each
+    from run_model_tools.onnx_repair.rules.chosen.axes import for_each
 
     value = numpy_helper.to_array(node.attrs["value"]) if "value" in node.attrs else np.zeros(
         1, np.float32)
@@ -192,7 +192,7 @@ def concatenated(walk: Walk, values: list[Value], axis: int) -> Value:
 
 @rule("Split")
 def split(walk: Walk, node: Node) -> Sequence[Value | Chosen]:
-    from run_model_tools.onnx_repair.rules.chosen_among import parts_of_rows
+    from run_model_tools.onnx_repair.rules.chosen.among import parts_of_rows
 
     x = node.tensor(0)
     axis = node.attrs.get("axis", 0) % x.rank
@@ -222,7 +222,7 @@ def split_into(walk: Walk, x: Value, axis: int, parts: list[int]) -> list[Value]
 
 @rule("Expand")
 def expand(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen import repeated
+    from run_model_tools.onnx_repair.rules.chosen.rows import repeated
 
     x = node.tensor(0)
     if node.tensor(1).array is None and (rows := repeated(walk, node)) is not None:
@@ -313,7 +313,7 @@ def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
 
 @rule("Range", ignored=("stash_type",))
 def range_rule(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen_places import every_place
+    from run_model_tools.onnx_repair.rules.chosen.places import every_place
 
     if (node.ints(0, "the begin"), node.ints(2, "the step")) == ([0], [1]) and (
             rows := every_place(walk, node.tensor(1))) is not None:

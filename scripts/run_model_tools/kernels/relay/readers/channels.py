@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.kernels import resampling
+from run_model_tools.kernels.pictures import resampling
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers import pictures, places

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution, without_idle_taps
-from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.convolutions.convolution import Convolution, without_idle_taps
 from run_model_tools.kernels.epilogues import Epilogue
+from run_model_tools.kernels.pictures.resampling import Axis
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep
+from run_model_tools.kernels.products.dense import Dense
 from run_model_tools.kernels.registry import can_convolve, can_multiply
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.elementwise import arranged
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.relay.readers.places import resampled
-from run_model_tools.kernels.resampling import Axis
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
 _MOST_VECTORS = 8

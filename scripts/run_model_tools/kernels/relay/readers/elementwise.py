@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from run_model_tools.kernels.elementwise import Elementwise, Gather, Source
-from run_model_tools.kernels.expressions import Builder, Operand
+from run_model_tools.kernels.pictures.elementwise import Elementwise, Gather, Source
 from run_model_tools.kernels.plan import ElementwiseStep, GatherStep
+from run_model_tools.kernels.programs.expressions import Builder, Operand
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import apply, is_elementwise, region_before
 from run_model_tools.kernels.relay.graph import post_order, shape_of, users_of

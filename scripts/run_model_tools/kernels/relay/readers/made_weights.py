@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from run_model_tools.kernels import matmul
-from run_model_tools.kernels.matmul import Product
+from run_model_tools.kernels.pictures.resampling import taken
 from run_model_tools.kernels.plan import ProductStep
+from run_model_tools.kernels.products import matmul
+from run_model_tools.kernels.products.matmul import Product
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.relay.readers.places import resampled
-from run_model_tools.kernels.resampling import taken
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import Axis, View, whole
 

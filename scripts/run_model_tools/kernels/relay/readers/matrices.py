@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.kernels import matmul
-from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.plan import ProductStep
+from run_model_tools.kernels.products import matmul
+from run_model_tools.kernels.products.matmul import Product
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from run_model_tools.kernels import layouts, rows
-from run_model_tools.kernels.convolution import plain_lanes
+from run_model_tools.kernels.convolutions.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.pictures import layouts
 from run_model_tools.kernels.plan import (
     BlocksToPlanesStep,
     Plan,
@@ -16,7 +16,8 @@ from run_model_tools.kernels.plan import (
     RelayStep,
     WindowStep,
 )
-from run_model_tools.kernels.programs import Program, copy_of
+from run_model_tools.kernels.programs import rows
+from run_model_tools.kernels.programs.program import Program, copy_of
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
 from run_model_tools.kernels.relay.nodes import writing

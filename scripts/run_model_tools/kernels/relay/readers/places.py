@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from run_model_tools.kernels.pictures.resampling import Axis, Resampling, resized, taken
 from run_model_tools.kernels.plan import ResamplingStep
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers import pictures
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
-from run_model_tools.kernels.resampling import Axis, Resampling, resized, taken
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from run_model_tools.kernels.convolution import Lanes
-from run_model_tools.kernels.expressions import Builder, Expression, Operand
+from run_model_tools.kernels.convolutions.convolution import Lanes
+from run_model_tools.kernels.pictures.plane_reduction import PlaneReduction
 from run_model_tools.kernels.plan import ElementwiseStep, PlaneReductionStep
-from run_model_tools.kernels.plane_reduction import PlaneReduction
+from run_model_tools.kernels.programs.expressions import Builder, Expression, Operand
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value

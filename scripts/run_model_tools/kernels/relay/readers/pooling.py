@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from run_model_tools.kernels.pictures.pooling import Pooling
 from run_model_tools.kernels.plan import PoolingStep
-from run_model_tools.kernels.pooling import Pooling
 from run_model_tools.kernels.registry import can_pool
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of

@@ -1,18 +1,18 @@
-"""Operators on numbers one by one and on rows of them, each as a program (programs.py)."""
+"""Operators on numbers one by one and on rows of them, each as a program (programs/program.py)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from run_model_tools.kernels import rows
-from run_model_tools.kernels.program_operators import (
+from run_model_tools.kernels.programs import rows
+from run_model_tools.kernels.programs.operators import (
     SAME_NAME,
     layer_norm,
     one_by_one,
     softmax,
 )
-from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.graph import is_read_once, operator, shape_of

@@ -1,0 +1,1 @@
+"""Layers on blocked pictures that are no convolutions."""

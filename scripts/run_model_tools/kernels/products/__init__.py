@@ -1,0 +1,1 @@
+"""Products of matrices, and weights of few bits."""

@@ -1,0 +1,1 @@
+"""Programs: what is done to numbers one by one, and to rows of them."""

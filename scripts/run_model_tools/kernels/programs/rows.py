@@ -1,0 +1,112 @@
+"""Programs over tensors: elementwise chains, softmax, normalisations, moves (c/f32-rows.c.in)."""
+
+from __future__ import annotations
+
+import math
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.programs import tables
+from run_model_tools.kernels.programs.code import Sources, operand, passes
+from run_model_tools.kernels.programs.program import Program
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.views import common_factors, joined_factors
+
+_TASK = 40_000
+"""Additions that are worth a task of their own: some microseconds, as in parts.py."""
+
+Factors = list[tuple[int, tuple[int, ...]]]
+
+
+def output_shape(program: Program) -> tuple[int, ...]:
+    """Of the tensor that a program makes."""
+    return program.shape[:-1] if program.gives_rows else program.shape
+
+
+def can_run(program: Program) -> bool:
+    """Whether the kernel can go over its places."""
+    return math.prod(program.shape) > 0 and domain(program) is not None
+
+
+def options(program: Program, isa: Isa) -> list[dict]:
+    """Parameters worth trying, best guess first: how many tasks."""
+    places = domain(program)
+    if places is None:
+        return []
+    rows, _ = _shared_out(places, program, isa)
+    count = math.prod(c for c, _ in rows)
+    work = math.prod(program.shape) * (program.cost + 2) / isa.lanes
+    tasks = max(1, min(16, count, int(work * isa.lanes / _TASK)))
+    return [{"parts": tasks}] + [{"parts": n} for n in (1, 2, 4, 8) if n != tasks and n <= count]
+
+
+def make(program: Program, isa: Isa, parts: int) -> Layer:
+    """A layer with these parameters.  Its inputs are Program.tensors() without constants."""
+    rows, columns = _shared_out(domain(program) or ([], []), program, isa)
+    sources = Sources.of(program.inputs)
+    program, found = tables.tabulated(program)
+    operands = [operand(view, of_view(rows, i), of_view(columns, i), sources, isa.lanes)
+                for i, view in enumerate(program.inputs)]
+    code = passes(program, operands)
+    width = math.prod(c for c, _ in columns)
+    padded = -(-width // isa.lanes) * isa.lanes
+    defines = {**isa.defines(), **code.defines, **tables.defines(found, len(sources.constants)),
+               "ROWS": math.prod(c for c, _ in rows), "COLUMNS": width, "PASSES": code.count,
+               "PARTS": parts, "KEPT_STRIDE": padded}
+    if program.gives_rows:
+        defines["OUTPUT_ROW"] = 1
+    name = "rows" if program.reduces else "elementwise"
+    return Layer(name, "f32-rows.c.in", defines, (Phase("rows", parts),),
+                 tuple((t.shape, "float32") for t in sources.inputs),
+                 (*sources.constants, *(table.numbers for table in found)),
+                 output_shape(program), scratch_bytes=4 * padded * code.kept,
+                 variant=isa.variant(), note={"kernel": name, "parts": parts})
+
+
+def of_view(factors: Factors, index: int) -> list[tuple[int, int]]:
+    """Of factors of all views (domain()), one's."""
+    return [(count, strides[index]) for count, strides in factors]
+
+
+def domain(program: Program) -> tuple[Factors, Factors] | None:
+    """(rows, columns) as factors of all inputs; None where there are no such."""
+    found: list[Factors] = []
+    for axes in zip(*(view.axes for view in program.inputs), strict=True):
+        factors = common_factors(axes)
+        if factors is None:
+            return None
+        found.append(factors)
+    if not program.inputs:
+        found = [[(size, ())] for size in program.shape]
+    if program.reduces:
+        columns = _as_they_lie(found[-1]) if program.gives_rows else found[-1]
+        return joined_factors([f for axis in found[:-1] for f in axis]), columns
+    return joined_factors([f for axis in found for f in axis]), []
+
+
+def _as_they_lie(columns: Factors) -> Factors:
+    """Columns in the order in which the inputs have them in memory.  Where a row is only summed up
+    or the like, any order will do, and numbers in blocks are in a row in that of memory only."""
+    return joined_factors(sorted(columns, key=lambda factor: -sum(map(abs, factor[1]))))
+
+
+def _shared_out(places: tuple[Factors, Factors], program: Program, isa: Isa
+                ) -> tuple[Factors, Factors]:
+    """Where no row has to stay whole: the inner factor makes rows that are long, but many."""
+    rows, columns = places
+    if program.reduces or not rows:
+        return rows, columns
+    rows, (count, strides) = rows[:-1], rows[-1]
+    outside = math.prod(c for c, _ in rows)
+    if outside >= 16 or count < 64 * isa.lanes:
+        return rows, [(count, strides)]
+    for cut in (16, 14, 12, 15, 13, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2):
+        inner = count // cut
+        if count % cut == 0 and inner % isa.lanes == 0:
+            return [*rows, (cut, tuple(s * inner for s in strides))], [(inner, strides)]
+    return rows, [(count, strides)]
+
+
+def inputs_of(program: Program) -> list[Tensor]:
+    """The tensors that a step with the program reads."""
+    return Sources.of(program.inputs).inputs

@@ -1,0 +1,84 @@
+"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import c_defines
+from run_model_tools.kernels.programs.code import expression
+from run_model_tools.kernels.programs.program import Program
+from run_model_tools.kernels.tiles import open_convolution_tile
+
+
+@dataclass
+class OpenConvolution:
+    """What is known of one while compiling; pictures are NC[H]W."""
+
+    weights: np.ndarray
+    """(output channels, input channels of a group, height, width)"""
+    strides: tuple[int, int]
+    padding: tuple[int, int]
+    """Before the first row and column."""
+    dilation: tuple[int, int]
+    groups: int
+    epilogue: Program = field(default_factory=lambda: just_the_product())
+    """Of its node "product"; operands are its inputs by number."""
+    is_full: tuple[bool, ...] = ()
+    """Of each operand: whether it is as large as the result, or has a number a channel at most."""
+
+    def numbers(self) -> np.ndarray:
+        """What the function is told of it."""
+        return np.array([*self.weights.shape[2:], *self.strides, *self.padding, *self.dilation,
+                         self.groups], np.int64)
+
+
+def just_the_product() -> Program:
+    """What is done to a result that is stored as it is."""
+    program = Program((), [])
+    program.add("product")
+    return program
+
+
+def tile(conv: OpenConvolution, isa: Isa) -> tuple[int, int]:
+    """Rows of channels and vectors of pixels in registers."""
+    return open_convolution_tile(isa, len(conv.weights) // conv.groups)
+
+
+def packed_weights(conv: OpenConvolution, isa: Isa) -> np.ndarray:
+    """[group][block of a tile's rows][input channel][place in the window][row]"""
+    rows, _ = tile(conv, isa)
+    count, channels, height, width = conv.weights.shape
+    of_group = conv.weights.reshape(conv.groups, count // conv.groups, channels, height * width)
+    more = -of_group.shape[1] % rows
+    padded = np.pad(of_group, [(0, 0), (0, more), (0, 0), (0, 0)])
+    blocks = padded.reshape(conv.groups, -1, rows, channels, height * width)
+    return np.ascontiguousarray(blocks.transpose(0, 1, 3, 4, 2), np.float32).reshape(-1)
+
+
+def source(name: str, conv: OpenConvolution, isa: Isa) -> str:
+    """C code, to follow ffi_c's, of the function `name` (picture, packed weights, numbers(),
+    operands ..., [result])."""
+    rows, vectors = tile(conv, isa)
+    height, width = conv.weights.shape[2:]
+    return c_defines({
+        **isa.defines(), "FUNCTION": f"__tvm_ffi_{name}", "TAPS": height * width,
+        "TILE_ROWS": rows, "TILE_VECTORS": vectors, "OPERANDS": len(conv.is_full),
+        "OPERAND_FULL": [*map(int, conv.is_full), 0], "PROGRAM": _program(conv),
+    }) + '#include "f32-open-convolution.c.in"\n'
+
+
+def _program(conv: OpenConvolution) -> str:
+    steps = []
+    for index, node in enumerate(conv.epilogue.nodes):
+        which = int(node.value) if node.op == "input" else 0
+        if node.op == "product":
+            value = "product"
+        elif node.op == "input":
+            value = f"fulls[{which}]" if conv.is_full[which] else f"splat(*operands[{which}])"
+        else:
+            value = expression(node, "n{}".format)
+        steps.append(f"const vec n{index} = {value};")
+    return " ".join([*steps, f"const vec value = n{len(conv.epilogue.nodes) - 1};"])

@@ -1,0 +1,1 @@
+"""Classical machine learning, ai.onnx.ml: steps beside a network, trees, support vectors."""

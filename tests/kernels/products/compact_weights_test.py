@@ -1,0 +1,168 @@
+"""Weights that are stored in the bits they need: what is found of them, and products with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matmul_test import draw_matrices, epilogue
+
+from layer_runner import WIDEST, on_every_machine, run_layers
+from networks_test import TARGETS, check
+from program_reference import evaluate, numbers_of
+from random_convolutions import EPS, choose
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, RVV
+from run_model_tools.kernels.layers_of_plan import make_layer
+from run_model_tools.kernels.plan import DenseStep
+from run_model_tools.kernels.products import compact_weights, matmul
+from run_model_tools.kernels.products.compact_weights import CompactWeights, compact
+from run_model_tools.kernels.products.dense import Dense
+from run_model_tools.kernels.products.matmul import Product
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.tiles import bfloat16_bits
+from small_networks import network
+
+
+@pytest.fixture(autouse=True)
+def small_weights(monkeypatch):
+    monkeypatch.setattr(compact_weights, "_FEWEST", 0)
+    monkeypatch.setattr(compact_weights, "_AT_ONCE", 4000)
+
+
+def grid(rng: np.random.Generator, shape: tuple[int, int], bits: int, block: int,
+         is_signed: bool) -> np.ndarray:
+    """Weights as a quantiser with steps (and zero points, unless signed) of each block has them."""
+    depth, columns = shape
+    blocks = -(-depth // block)
+    most = 1 << bits
+    zeros = most // 2 if is_signed else rng.integers(0, most, (blocks, columns))
+    steps = rng.uniform(1e-3, 2, (blocks, columns)).astype(np.float32)
+    zeros = np.broadcast_to(zeros, (blocks, columns))
+    numbers = rng.integers(0, most, shape)
+    at = np.arange(depth) // block
+    return (numbers - zeros[at]).astype(np.float32) * steps[at]
+
+
+def restored(weights: CompactWeights) -> np.ndarray:
+    if weights.bits == 16:
+        return (weights.numbers.view(np.float16).astype(np.float32) if weights.is_half
+                else (weights.numbers.astype(np.uint32) << 16).view(np.float32))
+    at = np.arange(len(weights.numbers)) // weights.block
+    assert weights.steps is not None and weights.zeros is not None
+    return ((weights.numbers.astype(np.float32) - weights.zeros[at]) * weights.steps[at])
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("block", [16, 32, 128, 1 << 20])
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_finds_bits_and_blocks(bits, block, is_signed):
+    rng = np.random.default_rng(bits + block)
+    weights = grid(rng, (300, 70), bits, block, is_signed)
+    weights[:, 3] = 0
+    found = compact(weights, AVX512)
+    assert found is not None and (found.bits, found.block) == (bits, min(block, 320))
+    np.testing.assert_allclose(restored(found), weights, rtol=5e-7, atol=0)
+    # Another factor of each column, as folding a scale leaves it, changes nothing but the steps.
+    factors = rng.uniform(0.3, 3, 70).astype(np.float32)
+    again = compact(weights * factors, AVX512)
+    assert again is not None and (again.numbers == found.numbers).all()
+
+
+@pytest.mark.parametrize("isa", [AVX2, NEON32, RVV])
+def test_finds_numbers_of_sixteen_bits(isa):
+    rng = np.random.default_rng(1)
+    weights = rng.standard_normal((40, 30)).astype(np.float32)
+    assert compact(weights, isa) is None
+    half = weights.astype(np.float16).astype(np.float32)
+    found = compact(half, isa)
+    assert found is not None and found.is_half and (restored(found) == half).all()
+    half[3, 3] = 2.0 ** -15
+    found = compact(half, isa)
+    assert (found is None) == (isa is NEON32)
+    rounded = (bfloat16_bits(weights).astype(np.uint32) << 16).view(np.float32)
+    found = compact(rounded, isa)
+    assert found is not None and not found.is_half and (restored(found) == rounded).all()
+    half[0, 0] = 70000
+    assert compact(half, isa) is None
+
+
+def test_what_is_off_a_grid_keeps_all_its_bits():
+    weights = grid(np.random.default_rng(2), (128, 64), 4, 32, True)
+    weights[100, 50] *= 1.0001
+    assert compact(weights, AVX512) is None
+    weights[100, 50] = np.nan
+    assert compact(weights, AVX512) is None
+
+
+def test_a_fully_connected_layer_on_one_row_reads_them():
+    weights = grid(np.random.default_rng(3), (96, 40), 8, 1 << 20, True)
+    for matrix, is_compact in ((weights, True), (weights + np.float32(1e-3), False)):
+        dense = Dense(np.ascontiguousarray(matrix.T), np.zeros(40, np.float32))
+        layer = make_layer(DenseStep([Tensor((1, 96))], Tensor((1, 40)), dense), AVX512)
+        assert (layer.kind, "WEIGHT_BITS" in layer.defines) == ("dense", is_compact)
+        assert layer.output_shape == (1, 40)
+
+
+@on_every_machine
+def test_multiplies_with_them(tmp_path, machine):
+    rng = machine.rng()
+    products = []
+    for isa in (*machine.isas, WIDEST):
+        for index in range(max(5, machine.count(14))):
+            depth, columns = int(rng.integers(33, 150)), int(rng.integers(1, 5 * isa.lanes))
+            rows = int(rng.choice([1, 3, 8, 61]))
+            bits = (4, 8, 4, 16, 8)[index % 5]
+            if bits == 16:
+                weights = rng.standard_normal((depth, columns))
+                weights[:3] *= 2.0 ** -14
+                weights = weights.astype(np.float16).astype(np.float32)
+                if isa.name == "neon32":
+                    weights[np.abs(weights) < 2.0 ** -14] = 0
+                if index % 2:
+                    weights = (bfloat16_bits(weights).astype(np.uint32) << 16).view(np.float32)
+            else:
+                weights = grid(rng, (depth, columns), bits, int(rng.choice([16, 32, 1 << 20])),
+                               bool(rng.integers(2)))
+            product = Product(draw_matrices(rng, (1, rows, depth)), weights,
+                              float(rng.choice([1, 0.125])))
+            if index % 2:
+                product = replace(product, epilogue=epilogue(rng, rows, columns))
+            products.append((product, isa))
+    runs, wanted = [], []
+    for product, isa, parameters in choose(rng, matmul, products):
+        layer = matmul.make(product, isa, **parameters)
+        assert "WEIGHT_BITS" in layer.defines
+        arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
+                  for t in matmul.inputs_of(product)}
+        runs.append((layer, list(arrays.values())))
+        left, right = numbers_of(product.left, arrays), product.right.astype(np.float64)
+        want = left @ right * product.scale
+        bound = (abs(left) @ abs(right) * product.scale * EPS * (product.depth + 8))
+        if product.epilogue is not None:
+            want = evaluate(product.epilogue, arrays, want.reshape(product.epilogue.shape))
+            bound = bound.reshape(want.shape) + 4 * EPS * (abs(want) + 10)
+        wanted.append((want, bound))
+    for (layer, _), (want, bound), output in zip(
+            runs, wanted, run_layers(runs, tmp_path, machine.toolchain)):
+        assert (abs(output.reshape(want.shape) - want) <= bound).all(), layer.note
+    assert {"UNPACKS_CHUNKS" in layer.defines for layer, _ in runs} == {True, False}
+
+
+def test_networks_keep_their_weights_small(tmp_path):
+    """Of 8 bits before a product, of 4 in MatMulNBits, and of half precision."""
+    rng = np.random.default_rng(4)
+    model = network("""(float[1, 256] x) => (float[1, 256] y) {
+        wa = DequantizeLinear<axis = 1>(a, s)
+        p = MatMul(x, wa)
+        q = com.microsoft.MatMulNBits<K = 256, N = 96, bits = 4, block_size = 32>(p, b, t)
+        wc = Cast<to = 1>(c)
+        y = MatMul(q, wc)
+    }""", {"a": rng.integers(-128, 128, (256, 256)).astype(np.int8),
+           "s": rng.uniform(1e-3, 2e-3, 256).astype(np.float32),
+           "b": rng.integers(0, 256, (96, 8, 16)).astype(np.uint8),
+           "t": rng.uniform(1e-2, 2e-2, 768).astype(np.float32),
+           "c": rng.standard_normal((96, 256)).astype(np.float16)}, 20, com_microsoft=1)
+    check({"few": model}, tmp_path, TARGETS[0])
+    size = (tmp_path / "few" / "model.params").stat().st_size
+    assert size < 1.3 * (256 * 256 + 256 * 96 / 2 * 1.3 + 96 * 256 * 2)
