@@ -12,6 +12,7 @@ from layer_runner import WIDEST, on_every_machine, run_layers
 from networks_test import TARGETS, check
 from program_reference import evaluate, numbers_of
 from random_convolutions import EPS, choose
+from run_model_tools import few_bits
 from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, RVV
 from run_model_tools.kernels.layers_of_plan import make_layer
 from run_model_tools.kernels.plan import DenseStep
@@ -27,7 +28,7 @@ from small_networks import network
 @pytest.fixture(autouse=True)
 def small_weights(monkeypatch):
     monkeypatch.setattr(compact_weights, "_FEWEST", 0)
-    monkeypatch.setattr(compact_weights, "_AT_ONCE", 4000)
+    monkeypatch.setattr(few_bits, "_AT_ONCE", 4000)
 
 
 def grid(rng: np.random.Generator, shape: tuple[int, int], bits: int, block: int,

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from run_model_tools.few_bits import CHUNK
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
 from run_model_tools.kernels.products import tiled_matmul
-from run_model_tools.kernels.products.compact_weights import CHUNK, CompactWeights, compact
+from run_model_tools.kernels.products.compact_weights import CompactWeights, compact
 from run_model_tools.kernels.programs import tables
 from run_model_tools.kernels.programs.code import (
     Operand,

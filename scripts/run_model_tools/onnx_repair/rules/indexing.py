@@ -12,6 +12,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.chosen.rows import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.tables import rows_of_table
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -158,7 +159,9 @@ def gather(walk: Walk, node: Node) -> Value:
         known = known_numbers(walk, walk.graph.op("Gather", x, at, axis=0))
         if known is not None:
             return walk.graph.constant(np.reshape(known, at.shape), np.int64)
-    return walk.graph.op("Gather", *_places(walk, node), axis=_axis(node))
+    x, places = _places(walk, node)
+    rows = rows_of_table(walk, x, places) if _axis(node) == 0 else None
+    return rows or walk.graph.op("Gather", x, places, axis=_axis(node))
 
 
 @rule("GatherElements")

@@ -24,7 +24,6 @@ from run_model_tools.onnx_repair.rules.onnx_runtime.attention import (
 )
 from run_model_tools.onnx_repair.rules.onnx_runtime.fused import channels_first, channels_last
 from run_model_tools.onnx_repair.rules.quantisation import (
-    as_held,
     bias_of_products,
     centred,
     convolved_bytes,
@@ -39,6 +38,7 @@ from run_model_tools.onnx_repair.rules.quantisation import (
 )
 from run_model_tools.onnx_repair.rules.recurrent import Product, Products, part, unrolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.tables import gather_nibbles
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -314,27 +314,31 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     if node.tensor(0).elem_type == TensorProto.UINT8:  # Else it is of four bits by its type.
         if bits not in (4, 8):
             raise Refused(f"its table has {bits} bits", "quantise it to 4 or 8 bits.")
-        table = graph.constant(unpacked(packed, bits))
-        zero: Value | None = graph.constant(
-            np.full(scales.shape, 1 << (bits - 1), np.uint8) if zeros is None
-            else unpacked(zeros, bits)[..., :scales.shape[-1]])
+        numbers = unpacked(packed, bits)
+        zero = None if zeros is None else unpacked(zeros, bits)[..., :scales.shape[-1]]
+        middle = 1 << (bits - 1)
     else:
-        table = as_held(walk, node.tensor(0))
-        zero = None if zeros is None else as_held(walk, node.tensor(3))
-    axis, along = (node.attrs.get(key, default) % table.rank for key, default in (
+        bits, middle = 4, 8 if node.tensor(0).elem_type == TensorProto.INT4 else 0
+        numbers = (packed.astype(np.int8) + middle).astype(np.uint8)
+        zero = None if zeros is None else (zeros.astype(np.int8) + middle).astype(np.uint8)
+    if zero is None:
+        zero = np.full(scales.shape, middle, np.uint8)
+    axis, along = (node.attrs.get(key, default) % numbers.ndim for key, default in (
         ("gather_axis", 0), ("quantize_axis", 1)))
     block = node.attrs.get("block_size", 128)
-    rows = graph.op("Gather", table, places, axis=axis)
+    if bits == 4 and axis == 0 and numbers.ndim == 2:
+        rows = gather_nibbles(walk, numbers, places)
+    else:
+        rows = graph.op("Gather", graph.constant(numbers), places, axis=axis)
     if along == axis:
         counted = graph.op("Where", graph.op("Less", places, 0),
-                           graph.op("Add", places, table.shape[axis]), places)
+                           graph.op("Add", places, numbers.shape[axis]), places)
         places, block = graph.op("Div", counted, block), 1
     elif along > axis:
         along += places.rank - 1
     scales = graph.op("Gather", scales, places, axis=axis)
-    if zero is not None:
-        zero = graph.op("Gather", zero, places, axis=axis)
-    return dequantize(walk, rows, scales, zero, along, block)
+    zero_points = graph.op("Gather", graph.constant(zero), places, axis=axis)
+    return dequantize(walk, rows, scales, zero_points, along, block)
 
 
 def unpacked(data: np.ndarray, bits: int) -> np.ndarray:
