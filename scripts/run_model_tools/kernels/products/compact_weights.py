@@ -1,4 +1,4 @@
-"""Weights of products in the bits that their numbers need (few_bits.py), as c/compact.h has them."""
+"""Weights of products in the bits that their numbers need (few_bits.py), laid out for c/compact.h."""
 
 from __future__ import annotations
 
