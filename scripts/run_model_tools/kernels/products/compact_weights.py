@@ -1,4 +1,4 @@
-"""Weights of products in the bits that their numbers need (few_bits.py), laid out for c/compact.h."""
+"""Weights of products in the bits that their numbers need (few_bits.py), laid out for compact.h."""
 
 from __future__ import annotations
 
