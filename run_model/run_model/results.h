@@ -9,26 +9,15 @@
 
 #include "run_model/run_model/report.h"
 #include "run_model/shared/json.h"
+#include "run_model/shared/task_json.h"
 
 namespace run_model {
-
-// The quantiles that reports have of a map.
-inline constexpr std::array<double, 5> kMapShares{0.05, 0.25, 0.5, 0.75, 0.95};
-
-// The name of a class of a mask; empty where it has none.
-std::string segment_label(const Task& task, std::size_t index);
-
-// Whether the class is where a mask shows nothing, and has no name of its own.
-bool is_rest_of_mask(const Task& task, std::size_t index);
 
 // What the network saw of the picture, where that was not all of it.
 Json regions_json(const PictureReport& report);
 
 // A list with an object for each task, of each region, documented in run_model/README.md.
 Json results_json(const PictureReport& report);
-
-// COCO's run lengths of one thing, with the picture's size.
-Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& picture);
 
 // A table for each task.
 std::string results_text(const PictureReport& report);

@@ -179,20 +179,6 @@ std::string summary_of(const PictureReport& report, const TaskResult& result) {
 
 }  // namespace
 
-std::string segment_label(const Task& task, std::size_t index) {
-  const auto& segmentation = std::get<SegmentationTask>(task.what);
-  // One label of a mask is the name of what it shows.
-  if (segmentation.form == SegmentationForm::kMask && task.labels.size() == 1) {
-    return index == 1 ? task.labels.front() : "";
-  }
-  return index < task.labels.size() ? task.labels[index] : "";
-}
-
-bool is_rest_of_mask(const Task& task, std::size_t index) {
-  return index == 0 && std::get<SegmentationTask>(task.what).form == SegmentationForm::kMask &&
-         segment_label(task, index).empty();
-}
-
 std::string results_text(const PictureReport& report) {
   std::string text;
   if (report.in_regions && report.regions.empty()) text = "The detector has found nothing\n";

@@ -43,4 +43,9 @@ struct Package {
 // Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
 Package open_package(const PackageRequest& request);
 
+// Compares the metadata, if there is any, with the model that was loaded of `package`: a file that
+// was left beside another graph would give wrong preprocessing without a word. Throws
+// Error(kMismatch) when it describes other inputs or outputs.
+void check_metadata(const Package& package, const GraphExecutor& executor);
+
 }  // namespace run_model

@@ -3,10 +3,10 @@
   pack_board raspi4_aarch64 --models squeezenet1_1,resnet18
 
 writes build/boards/raspi4_aarch64.tar.gz: a folder raspi4_aarch64/ with the programs run_model and
-check_zoo (and rpc_server, where it has been built), the compiled models, their reference results
-with the pictures, and the labels, laid out as in this repository.  On the board, in that folder,
-./check_zoo checks every model, and ./run_model MODEL artifacts images/PICTURE labels/imagenet.txt
-runs one.
+check_zoo (where they have been built rpc_server, and run_model.py with its library), the compiled
+models, their reference results with the pictures, and the labels, laid out as in this repository.
+On the board, in that folder, ./check_zoo checks every model, and ./run_model MODEL artifacts
+images/PICTURE labels/imagenet.txt runs one.
 """
 
 from __future__ import annotations

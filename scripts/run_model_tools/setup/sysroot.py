@@ -28,7 +28,9 @@ STAMP = ".made_from"
 HEADER_PACKAGES = ("nlohmann-json3-dev", "libdlpack-dev", "libstb-dev", "libxxhash-dev")
 # Debian's glog uses libunwind on x86 only.
 LIBRARY_PACKAGES = ("zlib1g-dev", "libjpeg62-turbo-dev", "libgflags-dev", "libgoogle-glog-dev",
-                    "libgtest-dev", "libgmock-dev")
+                    "libgtest-dev", "libgmock-dev",
+                    # The shared ones, for librun_model.so (bindings/CMakeLists.txt).
+                    "zlib1g", "libjpeg62-turbo")
 
 # Built with CMake and these options, in the order to build them in: glog needs gflags.
 CMAKE_PACKAGES = {

@@ -1,0 +1,268 @@
+"""Compiled models from Python, with NumPy and librun_model.so alone: no TVM, no compiler.
+
+    import run_model
+
+    model = run_model.Model("artifacts", "resnet18")
+    for found in model.see("cat.png"):      # as `run_model --json` has it under "results"
+        print(found["top"][0])
+    scores, = model(numpy_array)            # tensors in, tensors out
+
+This file and the library may lie anywhere: the library is looked for where RUN_MODEL_LIBRARY says,
+beside this file, in ../../../lib of it, as an installation has it, and where the system looks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}  # DLPack's codes, by NumPy's kinds
+_BFLOAT16 = 4
+_CPU = 1
+
+
+class Error(Exception):
+    """What went wrong, in a sentence; `code` is the exit code that the programs have for it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TensorInfo(NamedTuple):
+    """What an input or output is; -1 in `shape` is a dimension that may be any number, and `dtype`
+    is uint16 for the bits of bfloat16."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+class _DataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int), ("device_id", ctypes.c_int)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int),
+                ("dtype", _DataType), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("ndim", ctypes.c_int), ("dtype", _DataType)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("target", ctypes.c_char_p), ("device", ctypes.c_char_p),
+                ("labels", ctypes.c_char_p), ("threads", ctypes.c_int),
+                ("skip_checksums", ctypes.c_int)]
+
+
+def _load() -> ctypes.CDLL:
+    here = Path(__file__).resolve().parent
+    named = os.environ.get("RUN_MODEL_LIBRARY")
+    beside = [here / "librun_model.so", *here.parent.parent.parent.glob("lib/**/librun_model.so")]
+    found = named or next((str(path) for path in beside if path.is_file()), "librun_model.so.0")
+    try:
+        # Global, since some compiled libraries refer to functions of it by name.
+        library = ctypes.CDLL(found, mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise ImportError(f"{error}; put librun_model.so beside {__file__}, or its path into "
+                          "RUN_MODEL_LIBRARY") from error
+    for name in ("version", "last_error"):
+        getattr(library, f"run_model_{name}").restype = ctypes.c_char_p
+    model, size, place = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER
+    text, whole = ctypes.c_char_p, ctypes.c_int
+    for name, arguments in {
+            "open": [text, text, place(_Options), place(model)], "close": [model],
+            "input_count": [model, place(size)], "output_count": [model, place(size)],
+            "input_info": [model, size, place(_Info)], "output_info": [model, size, place(_Info)],
+            "set_input": [model, size, place(_Tensor)],
+            "set_picture": [model, size, text, whole, whole],
+            "set_pixels": [model, size, ctypes.c_void_p, whole, whole, whole, whole],
+            "run": [model], "output": [model, size, place(_Tensor)],
+            "results": [model, size, place(text)]}.items():
+        getattr(library, f"run_model_{name}").argtypes = arguments
+    return library
+
+
+_LIBRARY = _load()
+__version__ = _LIBRARY.run_model_version().decode()
+
+
+def _call(name: str, *arguments: Any) -> None:
+    code = getattr(_LIBRARY, f"run_model_{name}")(*arguments)
+    if code:
+        raise Error(_LIBRARY.run_model_last_error().decode(errors="replace"), code)
+
+
+def _path(path: str | os.PathLike[str] | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+def _dtype(given: _DataType) -> np.dtype:
+    if given.code == _BFLOAT16:
+        return np.dtype(np.uint16)
+    kind = next((kind for kind, code in _KINDS.items() if code == given.code), None)
+    if kind is None or given.lanes != 1 or given.bits % 8 and kind != "b":
+        raise Error(f"NumPy has no type {given.code} of {given.bits} bits", 6)
+    return np.dtype(np.bool_ if kind == "b" or given.bits == 1 else f"{kind}{given.bits // 8}")
+
+
+class Model:
+    """A compiled model.  Threads may share it: it works for one at a time."""
+
+    def __init__(self, artifacts: str | os.PathLike[str], name: str | None = None, *,
+                 target: str | None = None, device: str | None = None, threads: int = 0,
+                 labels: str | os.PathLike[str] | None = None, verify: bool = True) -> None:
+        """`artifacts`: a folder, a library or an archive, as the program run_model takes; `name` of
+        the model, where the folder may have several.  `target`: one of a folder's; `device`: "cpu",
+        "opencl", "vulkan" or "cuda"; `threads`: 0 for as many as the machine has cores; `labels`: a
+        file with the names of a classifier's classes; `verify`: whether checksums are compared.
+        """
+        self._handle = ctypes.c_void_p()
+        self._lock = threading.RLock()
+        encoded = [None if text is None else text.encode() for text in (target, device)]
+        options = _Options(*encoded, _path(labels), threads, not verify)
+        _call("open", None if name is None else name.encode(), _path(artifacts),
+              ctypes.byref(options), ctypes.byref(self._handle))
+        self.inputs: list[TensorInfo] = self._infos("input")
+        self._types = [self._info("input", i).dtype for i in range(len(self.inputs))]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """In their order; shapes that depend on inputs are those of the last run."""
+        return self._infos("output")
+
+    def set_input(self, key: int | str, value: Any) -> None:
+        """Copies an array into an input, by its name or number.  Another type of the same kind is
+        converted: whole numbers have to fit, floats are rounded."""
+        index = self._index(key)
+        dtype = self.inputs[index].dtype
+        array = np.asarray(value)
+        if array.dtype != dtype:
+            converted = array.astype(dtype, casting="same_kind")
+            if dtype.kind != "f" and (converted != array).any():
+                raise Error(f"'{self.inputs[index].name}' is {dtype}, and numbers of {array.dtype} "
+                            "beyond its range were given", 6)
+            array = converted
+        array = np.require(array, dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
+        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        tensor = _Tensor(array.ctypes.data, _Device(_CPU, 0), array.ndim,
+                         self._types[index], shape, None, 0)
+        with self._lock:
+            _call("set_input", self._open(), index, ctypes.byref(tensor))
+
+    def set_picture(self, picture: Any, key: int | str | None = None,
+                    size: tuple[int, int] = (0, 0)) -> None:
+        """Writes a picture to an input (the model's only one, if `key` is None) as the artifact
+        says that the model was trained.  `picture`: a file, or uint8 (height, width, 3), R, G, B.
+        `size`: width and height of what the model sees, where it leaves them open."""
+        if key is None and len(self.inputs) != 1:
+            raise Error(f"the model has {len(self.inputs)} inputs: say which the picture is for", 2)
+        index = 0 if key is None else self._index(key)
+        if isinstance(picture, (str, bytes, os.PathLike)):
+            with self._lock:
+                _call("set_picture", self._open(), index, _path(picture), *size)
+            return
+        pixels = np.ascontiguousarray(picture)
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+            raise Error(f"a picture is a file or uint8 (height, width, 3), and this is "
+                        f"{pixels.dtype} {pixels.shape}", 2)
+        with self._lock:
+            _call("set_pixels", self._open(), index, pixels.ctypes.data, pixels.shape[1],
+                  pixels.shape[0], *size)
+
+    def run(self) -> None:
+        """Runs the model on what was set."""
+        with self._lock:
+            _call("run", self._open())
+
+    def get_output(self, index: int) -> np.ndarray:
+        """A copy of an output of the last run."""
+        view = _Tensor()
+        with self._lock:
+            _call("output", self._open(), index, ctypes.byref(view))
+            dtype = _dtype(view.dtype)
+            shape = tuple(view.shape[:view.ndim])
+            count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            data = ctypes.string_at(view.data + view.byte_offset, count) if count else b""
+        return np.frombuffer(bytearray(data), dtype).reshape(shape)
+
+    def results(self, classes: int = 5) -> list[dict[str, Any]]:
+        """What the last run found in the picture that was set: a dictionary for each task, with
+        the members that run_model/README.md documents; coordinates are pixels of the picture."""
+        found = ctypes.c_char_p()
+        with self._lock:
+            _call("results", self._open(), classes, ctypes.byref(found))
+            text = found.value or b"[]"
+        return json.loads(text)
+
+    def see(self, picture: Any, classes: int = 5, size: tuple[int, int] = (0, 0)
+            ) -> list[dict[str, Any]]:
+        """set_picture(), run() and results()."""
+        with self._lock:
+            self.set_picture(picture, size=size)
+            self.run()
+            return self.results(classes)
+
+    def __call__(self, *arrays: Any, **named: Any) -> list[np.ndarray]:
+        """Sets the inputs, by their order or names, runs, and gives all outputs."""
+        with self._lock:
+            for key, value in (*enumerate(arrays), *named.items()):
+                self.set_input(key, value)
+            self.run()
+            return [self.get_output(i) for i in range(len(self.outputs))]
+
+    def close(self) -> None:
+        """Frees the model; nothing else of it works afterwards."""
+        with self._lock:
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            _LIBRARY.run_model_close(handle)
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            _LIBRARY.run_model_close(self._handle)
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise Error("the model was closed", 2)
+        return self._handle
+
+    def _info(self, kind: str, index: int) -> _Info:
+        info = _Info()
+        _call(f"{kind}_info", self._open(), index, ctypes.byref(info))
+        return info
+
+    def _infos(self, kind: str) -> list[TensorInfo]:
+        with self._lock:
+            count = ctypes.c_size_t()
+            _call(f"{kind}_count", self._open(), ctypes.byref(count))
+            infos = [self._info(kind, i) for i in range(count.value)]
+            return [TensorInfo(info.name.decode(), tuple(info.shape[:info.ndim]),
+                               _dtype(info.dtype)) for info in infos]
+
+    def _index(self, key: int | str) -> int:
+        if not isinstance(key, str):
+            return int(key)
+        names = [info.name for info in self.inputs]
+        if key not in names:
+            raise Error(f"the model has no input '{key}', but {', '.join(names)}", 6)
+        return names.index(key)

@@ -1,0 +1,200 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <run_model/c_api.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/run_model/picture_artifact.h"
+
+extern "C" int best_class_in_c(const char* artifacts, const float* channels);
+
+namespace run_model {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+
+class CApiTest : public ::testing::Test {
+ protected:
+  CApiTest() { artifact_.write_metadata(PictureArtifact::metadata()); }
+  ~CApiTest() override { run_model_close(model_); }
+
+  std::string folder() const { return artifact_.folder().path().string(); }
+
+  int open(const run_model_options* options = nullptr, const char* name = "net") {
+    return run_model_open(name, folder().c_str(), options, &model_);
+  }
+
+  std::string error() const { return run_model_last_error(); }
+
+  int set(const std::vector<std::int64_t>& shape, void* data, DLDataType dtype = {kDLFloat, 32, 1},
+          std::size_t index = 0, std::int64_t* strides = nullptr) {
+    std::vector<std::int64_t> extents = shape;
+    const DLTensor tensor{
+        data, {kDLCPU, 0}, static_cast<int>(shape.size()), dtype, extents.data(), strides, 0};
+    return run_model_set_input(model_, index, &tensor);
+  }
+
+  std::vector<float> scores() {
+    DLTensor view{};
+    EXPECT_EQ(run_model_output(model_, 0, &view), RUN_MODEL_OK) << error();
+    const auto* first = static_cast<const float*>(view.data);
+    return {first, first + view.shape[1]};
+  }
+
+  json results(std::size_t classes = 5) {
+    const char* text = nullptr;
+    EXPECT_EQ(run_model_results(model_, classes, &text), RUN_MODEL_OK) << error();
+    return json::parse(text == nullptr ? "null" : text);
+  }
+
+  PictureArtifact artifact_;
+  run_model_model* model_ = nullptr;
+};
+
+TEST_F(CApiTest, IsC) {
+  const std::vector<float> channels{0.5F, 2.0F, 1.0F};
+  EXPECT_EQ(best_class_in_c(folder().c_str(), channels.data()), 1);
+  EXPECT_EQ(best_class_in_c("/nowhere", channels.data()), -1);
+}
+
+TEST_F(CApiTest, SaysWhatInputsAndOutputsAre) {
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  std::size_t inputs = 0, outputs = 0;
+  ASSERT_EQ(run_model_input_count(model_, &inputs), RUN_MODEL_OK);
+  ASSERT_EQ(run_model_output_count(model_, &outputs), RUN_MODEL_OK);
+  EXPECT_EQ(inputs, 1U);
+  EXPECT_EQ(outputs, 1U);
+  run_model_tensor_info info{};
+  ASSERT_EQ(run_model_input_info(model_, 0, &info), RUN_MODEL_OK);
+  EXPECT_STREQ(info.name, "data");
+  EXPECT_THAT(std::vector<std::int64_t>(info.shape, info.shape + info.ndim),
+              ElementsAre(1, 3, 4, 4));
+  EXPECT_EQ(info.dtype.code, kDLFloat);
+  EXPECT_EQ(info.dtype.bits, 32);
+  run_model_tensor_info output{};
+  ASSERT_EQ(run_model_output_info(model_, 0, &output), RUN_MODEL_OK);
+  EXPECT_STREQ(output.name, "scores");  // of the metadata; the graph has none
+  EXPECT_STREQ(info.name, "data");      // still
+  EXPECT_EQ(run_model_input_info(model_, 1, &info), RUN_MODEL_USAGE);
+  EXPECT_THAT(error(), HasSubstr("no input 1: the model has 1"));
+}
+
+TEST_F(CApiTest, TensorsInTensorsOut) {
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  EXPECT_EQ(run_model_run(model_), RUN_MODEL_MISMATCH);
+  EXPECT_THAT(error(), HasSubstr("data"));
+  std::vector<float> numbers(48, 0.25F);
+  ASSERT_EQ(set({1, 3, 4, 4}, numbers.data()), RUN_MODEL_OK) << error();
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK) << error();
+  EXPECT_THAT(scores(), ElementsAre(4, 4, 4));
+}
+
+TEST_F(CApiTest, OtherTensorsAreRefused) {
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  std::vector<float> numbers(48);
+  EXPECT_EQ(set({1, 3, 16}, numbers.data()), RUN_MODEL_MISMATCH);
+  EXPECT_EQ(set({1, 3, 4, 4}, numbers.data(), {kDLInt, 32, 1}), RUN_MODEL_MISMATCH);
+  EXPECT_EQ(set({1, 3, 4, 4}, nullptr), RUN_MODEL_USAGE);
+  EXPECT_EQ(set({1, 3, 4, 4}, numbers.data(), {kDLFloat, 32, 1}, 7), RUN_MODEL_USAGE);
+  std::vector<std::int64_t> transposed{48, 1, 3, 12};
+  EXPECT_EQ(set({1, 3, 4, 4}, numbers.data(), {kDLFloat, 32, 1}, 0, transposed.data()),
+            RUN_MODEL_MISMATCH);
+  EXPECT_EQ(run_model_set_input(model_, 0, nullptr), RUN_MODEL_USAGE);
+  DLTensor shapeless{numbers.data(), {kDLCPU, 0}, 4, {kDLFloat, 32, 1}, nullptr, nullptr, 0};
+  EXPECT_EQ(run_model_set_input(model_, 0, &shapeless), RUN_MODEL_USAGE);
+}
+
+TEST_F(CApiTest, APictureBecomesAnInputAndResults) {
+  run_model_options options{};
+  const std::string labels = artifact_.path("labels.txt");
+  options.labels = labels.c_str();
+  options.threads = 1;
+  ASSERT_EQ(open(&options), RUN_MODEL_OK) << error();
+  const char* text = nullptr;
+  EXPECT_EQ(run_model_results(model_, 1, &text), RUN_MODEL_USAGE);
+  ASSERT_EQ(run_model_set_picture(model_, 0, artifact_.path("red.ppm").c_str(), 0, 0), RUN_MODEL_OK)
+      << error();
+  EXPECT_EQ(run_model_results(model_, 1, &text), RUN_MODEL_USAGE);  // of no run yet
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK) << error();
+  // The network sees blue, green, red; 16 pixels of each over 1600.
+  const std::vector<float> of_file = scores();
+  EXPECT_THAT(of_file,
+              ElementsAre(FloatNear(0.2F, 1e-6F), FloatNear(0.1F, 1e-6F), FloatNear(2.0F, 1e-6F)));
+  const json found = results(2);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].at("kind"), "classification");
+  ASSERT_EQ(found[0].at("top").size(), 2U);
+  EXPECT_EQ(found[0].at("top")[0].at("index"), 2);
+  EXPECT_EQ(found[0].at("top")[0].at("label"), "blue things");
+
+  std::vector<std::uint8_t> pixels;
+  for (int i = 0; i < 48; ++i) pixels.insert(pixels.end(), {200, 10, 20});
+  ASSERT_EQ(run_model_set_pixels(model_, 0, pixels.data(), 8, 6, 4, 4), RUN_MODEL_OK) << error();
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  EXPECT_EQ(scores(), of_file);
+  EXPECT_EQ(run_model_set_pixels(model_, 0, pixels.data(), 8, 6, 5, 4), RUN_MODEL_MISMATCH);
+  EXPECT_THAT(error(), HasSubstr("width of 5"));
+  EXPECT_EQ(run_model_set_pixels(model_, 0, pixels.data(), 0, 6, 0, 0), RUN_MODEL_IMAGE);
+  EXPECT_EQ(run_model_set_picture(model_, 0, artifact_.path("labels.txt").c_str(), 0, 0),
+            RUN_MODEL_IMAGE);
+}
+
+TEST_F(CApiTest, TasksOfTheArtifactReadTheOutputs) {
+  json metadata = PictureArtifact::metadata();
+  metadata["tasks"] = json::array(
+      {{{"kind", "embedding"}, {"output", 0}},
+       {{"kind", "classification"}, {"output", "scores"}, {"labels", {"blue", "green", "red"}}}});
+  artifact_.write_metadata(metadata);
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  ASSERT_EQ(run_model_set_picture(model_, 0, artifact_.path("red.ppm").c_str(), 0, 0),
+            RUN_MODEL_OK);
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  const json found = results();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].at("values").size(), 3U);
+  EXPECT_EQ(found[1].at("top")[0].at("label"), "red");
+}
+
+TEST_F(CApiTest, WithoutMetadataPicturesAreRefused) {
+  std::filesystem::remove(artifact_.path("net_tvm.metadata.json"));
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  EXPECT_EQ(run_model_set_picture(model_, 0, artifact_.path("red.ppm").c_str(), 0, 0),
+            RUN_MODEL_MISMATCH);
+  EXPECT_THAT(error(), HasSubstr("--preprocessing"));
+}
+
+TEST_F(CApiTest, MetadataOfAnotherModelIsRefused) {
+  json metadata = PictureArtifact::metadata();
+  metadata["inputs"][0]["name"] = "picture";
+  artifact_.write_metadata(metadata);
+  EXPECT_EQ(open(), RUN_MODEL_MISMATCH);
+  EXPECT_THAT(error(), HasSubstr("another artifact"));
+  EXPECT_EQ(model_, nullptr);
+}
+
+TEST_F(CApiTest, FailuresHaveTheProgramsCodes) {
+  EXPECT_EQ(run_model_open("net", "/nowhere", nullptr, &model_), RUN_MODEL_FILE);
+  EXPECT_EQ(run_model_open("net", nullptr, nullptr, &model_), RUN_MODEL_USAGE);
+  EXPECT_EQ(run_model_open("net", folder().c_str(), nullptr, nullptr), RUN_MODEL_USAGE);
+  EXPECT_EQ(run_model_run(nullptr), RUN_MODEL_USAGE);
+  artifact_.call("fused_failure");
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  std::vector<float> numbers(48);
+  ASSERT_EQ(set({1, 3, 4, 4}, numbers.data()), RUN_MODEL_OK);
+  EXPECT_EQ(run_model_run(model_), RUN_MODEL_FAILED);
+  EXPECT_THAT(error(), HasSubstr("does not like this picture"));
+  const std::string here = error();
+  std::thread other([] { EXPECT_STREQ(run_model_last_error(), ""); });
+  other.join();
+  EXPECT_EQ(error(), here);
+}
+
+}  // namespace
+}  // namespace run_model

@@ -1,0 +1,137 @@
+"""run_model.py with librun_model.so, against the program run_model.
+
+RUN_MODEL_PYTHON is the folder with both, RUN_MODEL_PROGRAM the program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from small_networks import save_network
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTIFACTS, PICTURE = ROOT / "artifacts", ROOT / "images/chelsea.png"
+LABELS = ROOT / "labels/imagenet.txt"
+
+
+@pytest.fixture(scope="module")
+def run_model() -> ModuleType:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(os.environ["RUN_MODEL_PYTHON"])
+        return importlib.import_module("run_model")
+
+
+@pytest.fixture
+def model(run_model):
+    with run_model.Model(ARTIFACTS, "squeezenet1_1", labels=LABELS, threads=1) as opened:
+        yield opened
+
+
+def test_a_picture_has_the_programs_classes(model):
+    (found,) = model.see(PICTURE)
+    done = subprocess.run([os.environ["RUN_MODEL_PROGRAM"], "squeezenet1_1", ARTIFACTS, PICTURE,
+                           LABELS, "--json"], check=True, capture_output=True, text=True)
+    assert found["top"] == json.loads(done.stdout)["top"]
+    assert len(model.results(classes=3)[0]["top"]) == 3
+
+
+def test_pixels_are_a_picture(model):
+    from PIL import Image
+
+    pixels = np.asarray(Image.open(PICTURE).convert("RGB"))
+    assert model.see(pixels) == model.see(str(PICTURE))
+    assert model.see(pixels[:, ::-1]) != model.see(pixels)  # a view that has to be copied
+    for other in (pixels.astype(np.float32), pixels[:, :, 0], pixels[..., :2]):
+        with pytest.raises(Exception, match="a picture is a file or uint8"):
+            model.see(other)
+
+
+def test_tensors(run_model, model):
+    (item,) = model.inputs
+    assert item.shape == (1, 3, 224, 224) and item.dtype == np.float32
+    x = np.random.default_rng(1).standard_normal(item.shape)
+    (by_order,), (by_name,) = model(x), model(**{item.name: x.astype(np.float32)})
+    assert by_order.dtype == np.float32 and by_order.shape == model.outputs[0].shape
+    np.testing.assert_array_equal(by_order, by_name)
+    model(np.zeros_like(x))
+    assert (by_order == by_name).all()  # copies, which later runs leave alone
+    strided = np.asfortranarray(x.astype(np.float32))
+    np.testing.assert_array_equal(model(strided)[0], by_order)
+    swapped = x.astype(np.float32).astype(">f4")
+    np.testing.assert_array_equal(model(swapped)[0], by_order)
+
+
+def test_what_does_not_fit_is_refused(run_model, model):
+    for call, code in ((lambda: model(np.zeros((1, 3, 224, 223))), 6),
+                       (lambda: model.set_input("other", 0), 6),
+                       (lambda: model.get_output(1), 2),
+                       (lambda: model.see(LABELS), 7),
+                       (lambda: run_model.Model("/nowhere"), 3)):
+        with pytest.raises(run_model.Error) as caught:
+            call()
+        assert caught.value.code == code and len(str(caught.value)) > 20
+    with pytest.raises(TypeError):
+        model(np.zeros((1, 3, 224, 224), complex))
+    model.close()
+    with pytest.raises(run_model.Error, match="closed"):
+        model.run()
+
+
+def test_types_other_than_float32(run_model, tmp_path):
+    network = save_network(tmp_path / "net.onnx", """
+        (int32[2,3] a, bool[2,3] m) => (int32[2,3] y, bool[2,3] n) {
+            b = Neg(a) y = Where(m, a, b) n = Not(m) }""")
+    subprocess.run([ROOT / "scripts/compile_model", network, "--name", "net", "--out", tmp_path,
+                    "--preprocessing", "none", "--target", "native"], check=True)
+    a, m = np.array([[1, -2, 2 ** 31 - 1], [0, 5, 6]]), np.eye(2, 3, dtype=bool)
+    with run_model.Model(tmp_path, "net") as net:
+        assert [info.dtype for info in net.inputs] == [np.int32, np.bool_]
+        y, n = net(a, m=m)
+        assert y.dtype == np.int32 and n.dtype == np.bool_
+        np.testing.assert_array_equal(y, np.where(m, a, -a))
+        np.testing.assert_array_equal(n, ~m)
+        with pytest.raises(run_model.Error, match="beyond its range"):
+            net(a + 1, m)  # which int32 has not
+        with pytest.raises(TypeError):
+            net(a, a)
+        with pytest.raises(run_model.Error, match="NCHW|CHW|layout|preprocessing"):
+            net.set_picture(PICTURE, "a")
+
+
+def test_threads_share_a_model_and_have_their_own(run_model, model):
+    x = [np.full((1, 3, 224, 224), number, np.float32) for number in (0.25, 0.5)]
+    want = [model(one)[0] for one in x]
+    found: list = [None, None]
+
+    def work(which: int) -> None:
+        with run_model.Model(ARTIFACTS, "squeezenet1_1", threads=1) as own:
+            found[which] = [(model(x[which])[0], own(x[which])[0]) for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for expected, pairs in zip(want, found):
+        for pair in pairs:
+            for made in pair:
+                np.testing.assert_array_equal(made, expected)
+
+
+def test_without_its_library_it_says_what_to_do(tmp_path):
+    source = Path(os.environ["RUN_MODEL_PYTHON"], "run_model.py").read_text()
+    (tmp_path / "run_model.py").write_text(source)
+    done = subprocess.run([sys.executable, "-c", "import run_model"], cwd=tmp_path, text=True,
+                          capture_output=True, check=False,
+                          env={**os.environ, "RUN_MODEL_LIBRARY": "/nowhere.so"})
+    assert done.returncode == 1 and "put librun_model.so beside" in done.stderr
