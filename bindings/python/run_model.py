@@ -114,10 +114,12 @@ def _path(path: str | os.PathLike[str] | None) -> bytes | None:
 def _dtype(given: _DataType) -> np.dtype:
     if given.code == _BFLOAT16:
         return np.dtype(np.uint16)
+    if given.code == _KINDS["b"] or given.bits == 1:  # of which TVM before 0.20 says uint1
+        return np.dtype(np.bool_)
     kind = next((kind for kind, code in _KINDS.items() if code == given.code), None)
-    if kind is None or given.lanes != 1 or given.bits % 8 and kind != "b":
+    if kind is None or given.lanes != 1 or given.bits % 8:
         raise Error(f"NumPy has no type {given.code} of {given.bits} bits", 6)
-    return np.dtype(np.bool_ if kind == "b" or given.bits == 1 else f"{kind}{given.bits // 8}")
+    return np.dtype(f"{kind}{given.bits // 8}")
 
 
 class Model:
