@@ -71,8 +71,9 @@ RawPicture decode_gif(Bytes file, const std::string& what);
 // where Pillow gives them as stored.
 RawPicture decode_psd(Bytes file, const std::string& what);
 
-// stb_image, with the columns from right to left where the header says so, which it overlooks.
-// Refuses a palette that does not begin at entry 0, which stb_image misreads.
+// stb_image, with the columns from right to left where the header says so, which it overlooks, and
+// black for indices beyond the palette, where it takes the first colour. Refuses a palette that
+// does not begin at entry 0, which stb_image misreads.
 RawPicture decode_tga(Bytes file, const std::string& what);
 
 // By libwebp, which the program opens when it is there to be opened, and refuses WebP without:

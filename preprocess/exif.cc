@@ -11,6 +11,7 @@ namespace run_model {
 namespace {
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
+constexpr std::uint64_t kEntryBytes = 12;  // tag, type, number of values, the value or its place
 
 // Bytes of one value of a TIFF field type that may hold the orientation; 0 for other types, among
 // them BYTE, whose values are no numbers for Pillow.
@@ -21,8 +22,9 @@ std::size_t integer_size(std::uint64_t type) {
     case 3:      // SHORT, the type that the standard asks for
     case 8:      // SSHORT
       return 2;
-    case 4:  // LONG
-    case 9:  // SLONG
+    case 4:   // LONG
+    case 9:   // SLONG
+    case 13:  // IFD
       return 4;
     default:
       return 0;
@@ -42,17 +44,20 @@ std::optional<int> in_exif(std::span<const std::uint8_t> bytes) {
   const std::uint64_t directory = tiff.find_number(4, 4).value_or(0);
   const std::uint64_t entries = tiff.find_number(directory, 2).value_or(0);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const std::uint64_t entry = directory + 2 + 12 * i;
-    const auto tag = tiff.find_number(entry, 2);
-    if (!tag) {
+    const std::uint64_t entry = directory + 2 + kEntryBytes * i;
+    if (!tiff.contains(entry, kEntryBytes)) {
       break;
     }
-    if (*tag != kOrientationTag) {
+    if (tiff.find_number(entry, 2) != kOrientationTag) {
       continue;
     }
+    // Of several values Pillow takes the first. What does not fit into the entry lies elsewhere.
     const std::size_t size = integer_size(tiff.find_number(entry + 2, 2).value_or(0));
-    const std::uint64_t value = tiff.find_number(entry + 8, size).value_or(0);
-    const bool valid = size > 0 && tiff.find_number(entry + 4, 4) == 1U && value >= 1 && value <= 8;
+    const std::uint64_t bytes = size * tiff.find_number(entry + 4, 4).value_or(0);
+    const std::uint64_t at = bytes <= 4 ? entry + 8 : tiff.find_number(entry + 8, 4).value_or(0);
+    const std::uint64_t value =
+        tiff.contains(at, bytes) ? tiff.find_number(at, size).value_or(0) : 0;
+    const bool valid = bytes > 0 && value >= 1 && value <= 8;
     return valid ? static_cast<int>(value) : kOrientationNormal;
   }
   return std::nullopt;

@@ -58,12 +58,35 @@ Chunk read_chunk(ByteReader& reader, const std::string& what) {
   return chunk;
 }
 
+// Whether the format has such samples: what it does not have stb_image shows as anything.
+bool known_samples(const PngInfo& info) {
+  const bool whole = info.depth == 8 || info.depth == 16;
+  const bool part = info.depth == 1 || info.depth == 2 || info.depth == 4;
+  switch (info.color) {
+    case kPngGray:
+      return whole || part;
+    case kPngPalette:
+      return info.depth == 8 || part;
+    case kPngRgb:
+    case kPngGrayAlpha:
+    case kPngRgba:
+      return whole;
+    default:
+      return false;
+  }
+}
+
 // Walks the chunks from IHDR to IEND and compares every CRC-32, which stb_image leaves out: it
 // shows a damaged picture as if it were sound. Bytes after IEND are not looked at.
 PngInfo check_png(Bytes file, const std::string& what) {
   ByteReader reader = picture_reader(file, what);
   reader.skip(kSignatureBytes);
   const Chunk header = read_chunk(reader, what);
+  if (header.type == "CgBI") {
+    throw Error(ErrorKind::kImage,
+                what + ": this is a PNG picture in Apple's own form for iPhones (CgBI)",
+                "convert it to a common PNG");
+  }
   if (header.type != "IHDR" || header.body.size() != kHeaderBytes) {
     damaged_picture(what, "PNG", "it begins with chunk " + header.type + " instead of IHDR");
   }
@@ -77,8 +100,16 @@ PngInfo check_png(Bytes file, const std::string& what) {
   info.height = static_cast<int>(height);
   info.depth = fields.u8();
   info.color = fields.u8();
-  fields.skip(2);  // the methods of compression and filtering, of which there is one each
-  info.interlaced = fields.u8() != 0;
+  // There is one method each of compression and filtering, and one of interlacing.
+  const bool known_methods = fields.u8() == 0 && fields.u8() == 0;
+  const int interlacing = fields.u8();
+  info.interlaced = interlacing != 0;
+  if (!known_samples(info) || !known_methods || interlacing > 1) {
+    damaged_picture(what, "PNG",
+                    "its header has numbers that the format does not have (" +
+                        std::to_string(info.depth) + " bits a sample, colour type " +
+                        std::to_string(info.color) + ")");
+  }
   Bytes exif;
   std::vector<std::uint8_t> exif_text;
   std::vector<std::uint8_t> xmp;

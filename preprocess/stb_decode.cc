@@ -178,15 +178,35 @@ namespace {
 // Source: Adobe Photoshop File Formats Specification, "File header section", "Image data section".
 constexpr std::size_t kPsdChannelsAt = 12;
 constexpr std::uint32_t kPsdColorChannels = 3;
+constexpr std::uint32_t kPsdRgb = 3;  // the colour mode
 constexpr std::uint32_t kPsdRunLengths = 1;
 
-// Source: Truevision TGA File Format Specification 2.0, fields 2, 4.1 and 5.6.
+// Source: Truevision TGA File Format Specification 2.0, fields 1, 2, 4 and 5.6.
 constexpr std::size_t kTgaHeaderBytes = 18;
+constexpr std::size_t kTgaNoteBytesAt = 0;
 constexpr std::size_t kTgaHasPaletteAt = 1;
 constexpr std::size_t kTgaFirstEntryAt = 3;
+constexpr std::size_t kTgaEntriesAt = 5;
+constexpr std::size_t kTgaEntryBitsAt = 7;
+constexpr std::size_t kTgaMostEntries = 0xFFFF;
 constexpr std::size_t kTgaDescriptorAt = 17;
 constexpr int kTgaRightToLeft = 0x10;
 constexpr int kMirrored = 2;  // EXIF's number for it
+
+// The same TGA picture with a palette that has an entry for every index, which is black where the
+// file has none: stb_image would take the first.
+std::vector<std::uint8_t> with_whole_palette(Bytes file) {
+  std::vector<std::uint8_t> whole(file.begin(), file.end());
+  const std::size_t entries = file[kTgaEntriesAt] | std::size_t{file[kTgaEntriesAt + 1]} << 8;
+  const std::size_t entry_bytes = (std::size_t{file[kTgaEntryBitsAt]} + 7) / 8;
+  const std::size_t end = kTgaHeaderBytes + file[kTgaNoteBytesAt] + entries * entry_bytes;
+  if (file[kTgaHasPaletteAt] == 1 && entries > 0 && end <= file.size()) {
+    whole[kTgaEntriesAt] = whole[kTgaEntriesAt + 1] = 0xFF;
+    whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(end),
+                 (kTgaMostEntries - entries) * entry_bytes, 0);
+  }
+  return whole;
+}
 
 }  // namespace
 
@@ -195,11 +215,15 @@ RawPicture decode_psd(Bytes file, const std::string& what) {
   reader.skip(kPsdChannelsAt);
   const std::uint32_t channels = reader.u16();
   const std::uint64_t height = reader.u32();
-  reader.skip(4 + 2 + 2);  // width, bits, colour mode
+  reader.skip(4 + 2);  // width, bits
+  const std::uint32_t color_mode = reader.u16();
   for (int section = 0; section < 3; ++section) {
     reader.skip(reader.u32());  // colour mode data, resources, layers
   }
   const std::uint32_t compression = reader.u16();
+  if (color_mode == kPsdRgb && channels < kPsdColorChannels) {
+    damaged_picture(what, "PSD", "it has " + std::to_string(channels) + " of three colours");
+  }
   if (channels <= kPsdColorChannels) {
     return decode_with_stb(file, what);
   }
@@ -231,7 +255,7 @@ RawPicture decode_tga(Bytes file, const std::string& what) {
                 what + ": the palette of the TGA picture does not begin at entry 0",
                 "convert the picture to PNG");
   }
-  RawPicture picture = decode_with_stb(file, what);
+  RawPicture picture = decode_with_stb(with_whole_palette(file), what);
   if ((header[kTgaDescriptorAt] & kTgaRightToLeft) != 0) {
     picture.image = apply_orientation(std::move(picture.image), kMirrored);
   }

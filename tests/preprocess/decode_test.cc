@@ -168,6 +168,7 @@ TEST(Format, UnsupportedVariantsAreRefused) {
   EXPECT_THAT(refusal(patched("rgb.bmp", 30, 1)), HasSubstr("24 bits a pixel with compression 1"));
   EXPECT_THAT(refusal(patched("palette.tga", 3, 1), "x.tga"), HasSubstr("palette"));
   EXPECT_THAT(refusal(patched("rgb.psd", 25, 4)), HasSubstr("RGB"));
+  EXPECT_THAT(refusal(patched("rgb.psd", 13, 2)), HasSubstr("2 of three colours"));
 }
 
 TEST(Format, ControlCharactersOfANameDoNotReachTheTerminal) {

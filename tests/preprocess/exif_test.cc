@@ -33,7 +33,7 @@ std::vector<std::uint8_t> tiff(bool little, std::uint16_t type, std::uint32_t co
 
 TEST(Exif, ReadsBothByteOrdersAndAllIntegerTypes) {
   for (const bool little : {true, false}) {
-    for (const std::uint16_t type : {3, 4, 6, 8, 9}) {
+    for (const std::uint16_t type : {3, 4, 6, 8, 9, 13}) {
       for (std::uint32_t value = 1; value <= 8; ++value) {
         EXPECT_EQ(orientation_of(tiff(little, type, 1, value)), static_cast<int>(value)) << type;
       }
@@ -46,13 +46,30 @@ TEST(Exif, OtherValuesAreNormal) {
   EXPECT_EQ(orientation_of(tiff(true, 3, 1, 9)), 1);
   EXPECT_EQ(orientation_of(tiff(true, 1, 1, 6)), 1);  // bytes, which are no number for Pillow
   EXPECT_EQ(orientation_of(tiff(true, 2, 1, 6)), 1);
-  EXPECT_EQ(orientation_of(tiff(true, 3, 2, 6)), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 3, 0, 6)), 1);
   EXPECT_EQ(orientation_of({}), 1);
+}
+
+TEST(Exif, OfSeveralValuesTheFirstCounts) {
+  EXPECT_EQ(orientation_of(tiff(true, 3, 2, 6)), 6);
+  EXPECT_EQ(orientation_of(tiff(false, 8, 2, 6)), 6);
+  // Four of 16 bits lie behind the directory, which ends at byte 26.
+  for (const bool little : {true, false}) {
+    std::vector<std::uint8_t> many = tiff(little, 4, 4, 26);
+    many[little ? 12 : 13] = 3;
+    many[little ? 13 : 12] = 0;
+    EXPECT_EQ(orientation_of(many), 1) << little;  // which are not there
+    for (int i = 0; i < 4; ++i) {
+      many.insert(many.end(), {little ? std::uint8_t{8} : std::uint8_t{0},
+                               little ? std::uint8_t{0} : std::uint8_t{8}});
+    }
+    EXPECT_EQ(orientation_of(many), 8) << little;
+  }
 }
 
 TEST(Exif, DamagedBlocksAreNormal) {
   const std::vector<std::uint8_t> whole = tiff(true, 3, 1, 6);
-  for (std::size_t size = 0; size < 20; ++size) {
+  for (std::size_t size = 0; size < 22; ++size) {
     EXPECT_EQ(orientation_of(std::span(whole).first(size)), 1) << size;
   }
   std::vector<std::uint8_t> far = whole;

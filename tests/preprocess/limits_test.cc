@@ -41,12 +41,13 @@ void put_chunk(File& file, const std::string& type, const File& body) {
 }
 
 // A PNG file, correct in all but the amount of its data.
-File png(std::uint32_t width, std::uint32_t height, const File& raw) {
+File png(std::uint32_t width, std::uint32_t height, const File& raw,
+         const File& kind = {8, 2, 0, 0, 0}) {
   File file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   File header;
   put_be(header, width, 4);
   put_be(header, height, 4);
-  header.insert(header.end(), {8, 2, 0, 0, 0});
+  header.insert(header.end(), kind.begin(), kind.end());
   put_chunk(file, "IHDR", header);
   uLongf size = compressBound(raw.size());
   File packed(size);
@@ -161,6 +162,29 @@ TEST(Limits, AHeaderWithoutPixelsIsRefused) {
     EXPECT_NE(refusal(header_only(format, 10, 10)), "")
         << picture_format_name(format) << " without data";
   }
+}
+
+TEST(Limits, APngOfAnUnknownKindIsRefused) {
+  const File enough(100);
+  for (std::uint8_t color = 0; color < 8; ++color) {
+    for (std::uint8_t depth = 0; depth <= 17; ++depth) {
+      // The combinations of the standard's table 11.1; a palette is not in this file.
+      const bool whole = depth == 8 || depth == 16;
+      const bool known = color == 0 ? whole || depth == 1 || depth == 2 || depth == 4
+                                    : (color == 2 || color == 4 || color == 6) && whole;
+      EXPECT_EQ(refusal(png(1, 1, enough, {depth, color, 0, 0, 0})).empty(), known)
+          << int{depth} << " bits, colour type " << int{color};
+    }
+  }
+  for (const File& kind : {File{8, 2, 1, 0, 0}, File{8, 2, 0, 1, 0}, File{8, 2, 0, 0, 2}}) {
+    EXPECT_THAT(refusal(png(1, 1, enough, kind)), HasSubstr("its header has numbers"));
+  }
+}
+
+TEST(Limits, APngForIPhonesIsNamed) {
+  File file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  put_chunk(file, "CgBI", {0x50, 0, 0x20, 2});
+  EXPECT_THAT(refusal(file), HasSubstr("Apple"));
 }
 
 TEST(Limits, ASmallPngCannotUnpackToGigabytes) {
