@@ -41,6 +41,7 @@ from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
+from run_model_tools.pictures.preprocess import check_crop
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target
 from run_model_tools.tasks import presets
@@ -250,7 +251,7 @@ def make_job(args: argparse.Namespace) -> Job:
         examples = resolve_shapes(model, given) if given else {}
     else:
         shapes, examples = resolve_shapes(model, given), {}
-    return Job(
+    job = Job(
         name=name, model=model, target=target, out=args.out,
         shapes=shapes, dynamic=args.dynamic, examples=examples, exact=exact,
         compiler="relax" if args.compiler == "relax" else "relay",
@@ -266,6 +267,10 @@ def make_job(args: argparse.Namespace) -> Job:
         c_flags=args.cflags, verified=not args.no_verify,
         verify_with=args.verify_with, tolerance=args.tolerance,
         tvm_python=tvm_process.own_tvm_python(args.tvm_python))
+    if described is not None and len(shapes) == 1:
+        ((item, shape),) = shapes.items()
+        check_crop(described, shape, job.layout(item))
+    return job
 
 
 def compile_with(compiler: str, job: Job) -> tuple[Job, dict[str, Any]]:

@@ -218,6 +218,18 @@ def normalise(image: np.ndarray, spec: Preprocessing, dtype: Any) -> np.ndarray:
     return x.astype(dtype)
 
 
+def check_crop(spec: Preprocessing, shape: tuple[int, ...], layout: str) -> None:
+    """Raises ToolError (6) where the input, whose axes `layout` names, has other sides than the
+    crop; sides that are open (-1) or that it does not have fit any."""
+    sides = [extent for axis, extent in zip(layout, shape) if axis in "WH" and extent > 0]
+    if spec.fit == "crop" and any(side != spec.crop for side in sides):
+        # In the proportion of 256 to 224, as run_model has it where nothing is stated.
+        crop = (f"--resize {sides[0] * 8 // 7} --crop {sides[0]}, " if len(set(sides)) == 1 else "")
+        raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take a "
+                                  f"picture cropped to {spec.crop}x{spec.crop}: {crop}--fit squash "
+                                  "or --fit letterbox makes one of its size.")
+
+
 def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], dtype: str,
                layout: str) -> Prepared:
     """A picture as the network's input tensor.
@@ -237,11 +249,7 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
     if (extents["N"], extents["C"]) != (1, 3):
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take one "
                                   "picture of 3 channels.")
-    if spec.fit == "crop" and size != (spec.crop,) * 2:
-        crop = f"--crop {size[0]}, " if size[0] == size[1] else ""
-        raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take a "
-                                  f"picture cropped to {spec.crop}x{spec.crop}: {crop}--fit squash "
-                                  "or --fit letterbox makes one of its size.")
+    check_crop(spec, shape, layout)
     fitted, resized_size = fit_picture(image, spec, size)
     tensor = normalise(fitted, spec, np.dtype(dtype))
     if layout.endswith("CHW"):
