@@ -209,6 +209,7 @@ void check_preprocessing(const Preprocessing& preprocessing) {
 void preprocess_into(const Image& image, const Preprocessing& preprocessing, Layout layout,
                      const Tensor& input, PreprocessReport* report, const PictureRegion* region) {
   check_preprocessing(preprocessing);
+  check_image_size("the image", image.width(), image.height());
   if (region != nullptr) check_region(*region, image.width(), image.height());
   const bool gray = preprocessing.color_order == ColorOrder::kGray;
   const InputSize size = picture_input_size(input.shape(), layout, gray ? 1 : 3);

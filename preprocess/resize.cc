@@ -49,6 +49,9 @@ Image resize(const Image& image, int width, int height, Resizer resizer, const R
       window.width > width - window.x || window.height > height - window.y) {
     throw Error(ErrorKind::kInternal, "the window to resize lies outside the resized picture");
   }
+  // Before tables of its sides are made.
+  check_image_size("the image", image.width(), image.height());
+  check_image_size("the resized image", window.width, window.height);
   if (width == image.width() && height == image.height()) {
     return crop(image, window);
   }

@@ -48,6 +48,27 @@ Table<T> make_table(const Preprocessing& preprocessing, std::size_t c) {
   return table;
 }
 
+// Fewer than these of the 256 values of a pixel, told apart as whole numbers, are no picture any
+// more: what was stated is for the numbers that they stand for.
+constexpr int kLeastLevels = 8;
+
+template <typename T>
+void check_levels(const Table<T>& table) {
+  if constexpr (sizeof(T) == 1) {
+    int levels = 1;
+    for (std::size_t pixel = 1; pixel < table.size(); ++pixel) {
+      levels += table[pixel] != table[pixel - 1] ? 1 : 0;
+    }
+    if (levels < kLeastLevels) {
+      throw Error(ErrorKind::kMismatch,
+                  "the preprocessing leaves " + std::to_string(levels) +
+                      " of the 256 values of a pixel in an input of whole numbers",
+                  "state mean and deviation for the numbers that the input stores, and not for "
+                  "those that they stand for");
+    }
+  }
+}
+
 template <typename T>
 void write(const Image& image, const Preprocessing& preprocessing, Layout layout,
            const Tensor& input) {
@@ -59,6 +80,7 @@ void write(const Image& image, const Preprocessing& preprocessing, Layout layout
   T* const data = input.elements<T>().data();
   for (std::size_t c = 0; c < channels; ++c) {
     const Table<T> table = make_table<T>(preprocessing, c);
+    check_levels(table);
     const std::uint8_t* from = image.data() + (reversed ? channels - 1 - c : c);
     T* to = planes ? data + c * pixels : data + c;
     const std::size_t step = planes ? 1 : channels;

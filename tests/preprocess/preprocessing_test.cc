@@ -147,6 +147,46 @@ TEST(Preprocess, SettingsThatMakeNoSenseAreNamed) {
   EXPECT_THAT(refusal([](Preprocessing& p) { p.resize = 0; }), HasSubstr("short side"));
 }
 
+TEST(Preprocess, WholeNumbersThatLeaveNoPictureAreRefused) {
+  constexpr std::int64_t kShape[] = {1, 3, 4, 4};
+  const auto leaves = [&](float divide_by, DLDataTypeCode code, std::uint8_t bits) {
+    Preprocessing preprocessing;
+    preprocessing.fit = Fit::kSquash;
+    preprocessing.divide_by = divide_by;
+    try {
+      preprocess(fixtures::make_pattern(8, 8, 0), preprocessing, kShape,
+                 DLDataType{static_cast<std::uint8_t>(code), bits, 1}, Layout::kNchw);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  // 0 to 1, which would be 0 and 1.
+  EXPECT_THAT(leaves(255.0F, kDLUInt, 8), HasSubstr("leaves 2 of the 256 values"));
+  EXPECT_THAT(leaves(127.5F, kDLInt, 8), HasSubstr("leaves 3 of the 256 values"));
+  EXPECT_EQ(leaves(255.0F, kDLFloat, 32), "");
+  EXPECT_EQ(leaves(255.0F, kDLFloat, 16), "");
+  EXPECT_EQ(leaves(35.0F, kDLUInt, 8), "");  // 0 to 7
+}
+
+TEST(Preprocess, AnImageWithoutPixelsIsRefused) {
+  constexpr std::int64_t kShape[] = {1, 3, 4, 4};
+  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad}) {
+    for (const Resizer resizer : {Resizer::kNearest, Resizer::kPilBilinear, Resizer::kCv2Warp}) {
+      Preprocessing preprocessing;
+      preprocessing.fit = fit;
+      preprocessing.resizer = resizer;
+      try {
+        preprocess(Image(), preprocessing, kShape, DLDataType{kDLFloat, 32, 1}, Layout::kNchw);
+        ADD_FAILURE() << fit_name(fit) << ", " << resizer_name(resizer);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kImage) << error.what();
+      }
+    }
+  }
+}
+
 TEST(Preprocess, ImageNetValuesFollowTheColorOrder) {
   EXPECT_EQ(imagenet_mean(ColorOrder::kRgb)[0], 0.485F);
   EXPECT_EQ(imagenet_mean(ColorOrder::kBgr)[0], 0.406F);

@@ -150,6 +150,20 @@ TEST_P(EveryResizer, RefusesAWindowOutside) {
   }
 }
 
+TEST_P(EveryResizer, RefusesPicturesBeyondTheLimits) {
+  const auto kind = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::kInternal;
+  };
+  const Image source = fixtures::make_pattern(8, 8, 0);
+  EXPECT_EQ(kind([] { resize(Image(), 4, 4, GetParam()); }), ErrorKind::kImage);
+  EXPECT_EQ(kind([&] { resize(source, 1 << 30, 1 << 30, GetParam()); }), ErrorKind::kImage);
+}
+
 TEST(Resize, AnUnknownNameIsAnsweredWithTheKnownOnes) {
   try {
     parse_resizer("bilinear");

@@ -93,7 +93,8 @@ int usual_resize(int side);
 
 // A tensor of `shape` (by `layout`, N = 1, C = 3, or 1 for kGray) and `dtype` (float32, float16,
 // uint8 or int8; integers are rounded half to even and clamped). Throws Error(kMismatch) for
-// another shape or type, a crop of another size or one that does not fit, and as
+// another shape or type, a crop of another size or one that does not fit, and where rounding leaves
+// fewer than 8 of the 256 values of a pixel, Error(kImage) for an image without pixels, and as
 // check_preprocessing and check_region do. `report`, where given, is filled in. Of `region` what is
 // said of the picture holds: it is resized, cropped or padded in the picture's place.
 Tensor preprocess(const Image& image, const Preprocessing& preprocessing,

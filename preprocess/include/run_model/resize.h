@@ -33,7 +33,8 @@ Resizer parse_resizer(std::string_view name);
 
 // `image` resized to width x height pixels, of which only `window` is computed and returned: the
 // pixels are those of resizing everything and cropping, and a crop of a long picture stays cheap.
-// Throws Error(kInternal) when the window does not lie inside width x height.
+// Throws Error(kInternal) when the window does not lie inside width x height, Error(kImage) when
+// the image or the window has no pixels or is beyond the limits of image.h.
 Image resize(const Image& image, int width, int height, Resizer resizer, const Region& window);
 
 // The whole resized picture.

@@ -41,7 +41,7 @@ from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
-from run_model_tools.pictures.preprocess import check_crop
+from run_model_tools.pictures.preprocess import check_crop, check_levels
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target
 from run_model_tools.tasks import presets
@@ -270,6 +270,8 @@ def make_job(args: argparse.Namespace) -> Job:
     if described is not None and len(shapes) == 1:
         ((item, shape),) = shapes.items()
         check_crop(described, shape, job.layout(item))
+        (taken,) = [one for one in model.inputs if one.name == item]
+        check_levels(described, taken.dtype, taken.scale)
     return job
 
 

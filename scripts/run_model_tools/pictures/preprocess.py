@@ -30,11 +30,15 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from run_model_tools.errors import BAD_PICTURE, MISMATCH, ToolError
 from run_model_tools.pictures.preprocessing import EDGE, LAYOUTS, Preprocessing
+from run_model_tools.source_model import Scale
 
 # Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
 # Grey of 16 bits, of which the upper eight count, as of colours with 16.
 _DEEP_MODES = ("I;16", "I;16B", "I;16L")
+
+LEAST_LEVELS = 8
+"""Of the 256 values of a pixel: with fewer, rounding to whole numbers leaves no picture."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +234,27 @@ def check_crop(spec: Preprocessing, shape: tuple[int, ...], layout: str) -> None
                                   "or --fit letterbox makes one of its size.")
 
 
+def check_levels(spec: Preprocessing, dtype: Any, scale: Scale | None = None) -> None:
+    """Raises ToolError (6) where next to nothing of a picture is left in an input of whole numbers,
+    since what is stated is for the numbers that they stand for, by `scale` where it is known."""
+    if not np.issubdtype(dtype, np.integer):
+        return
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
+    levels = min(len(np.unique(channel)) for channel in normalise(ramp, spec, dtype)[0].T)
+    if levels >= LEAST_LEVELS:
+        return
+    stored = ""
+    if scale is not None:
+        mean = [m - scale.zero_point * scale.scale * s for m, s in zip(spec.mean, spec.std)]
+        flags = [f"{number:.6g}" for number in (*mean, *(s * scale.scale for s in spec.std))]
+        stored = (" (by its scale and zero point: "
+                  f"--mean {' '.join(flags[:3])} --std {' '.join(flags[3:])})")
+    raise ToolError(MISMATCH, f"the preprocessing leaves {levels} of the 256 values of a pixel in "
+                              f"an input of {np.dtype(dtype)}: state mean and deviation for the "
+                              f"numbers that it stores{stored}, and not for those that they stand "
+                              "for.")
+
+
 def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], dtype: str,
                layout: str) -> Prepared:
     """A picture as the network's input tensor.
@@ -239,7 +264,8 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
       spec: what to do.
       shape, dtype, layout: of the input; one picture, one of LAYOUTS.
     Raises:
-      ToolError (6): if such an input takes no picture, or the crop is not its size.
+      ToolError (6): if such an input takes no picture, the crop is not its size, or next to
+        nothing of a picture would be left.
     """
     if len(shape) != len(layout) or layout not in LAYOUTS:
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} and layout {layout} takes no "
@@ -250,6 +276,7 @@ def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], d
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take one "
                                   "picture of 3 channels.")
     check_crop(spec, shape, layout)
+    check_levels(spec, np.dtype(dtype))
     fitted, resized_size = fit_picture(image, spec, size)
     tensor = normalise(fitted, spec, np.dtype(dtype))
     if layout.endswith("CHW"):

@@ -1,5 +1,6 @@
 """The Python reference of the preprocessing, against values worked out by hand."""
 
+import re
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from run_model_tools.errors import ToolError
 from run_model_tools.fixtures.made_pictures import pattern
 from run_model_tools.pictures import preprocess as pp
 from run_model_tools.pictures.preprocessing import PRESETS, RESIZERS, Preprocessing
+from run_model_tools.source_model import Scale
 
 PLAIN = Preprocessing("nearest", "squash", "RGB", 1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
@@ -118,6 +120,26 @@ def test_whole_numbers_round_halves_to_even_and_clamp():
     assert signed.dtype == np.int8
     assert signed.tolist() == [[[-127, 3, -123], [127, 0, -121]]]
     assert pp.normalise(np.full((1, 1, 3), 255, np.uint8), PLAIN, np.int8).max() == 127
+
+
+def test_whole_numbers_that_leave_no_picture_are_refused():
+    to_one = replace(PLAIN, divide_by=127.5, mean=(1.0, 1.0, 1.0))
+    pp.check_levels(to_one, np.float32)
+    with pytest.raises(ToolError, match="leaves 3 of the 256 values") as refused:
+        pp.preprocess(gradient(6, 6), to_one, (1, 3, 4, 5), "int8", "NCHW")
+    assert refused.value.code == 6 and "--mean" not in str(refused.value)
+    # With what it names, a pixel becomes the number that stands for what was stated.
+    scale = Scale(1 / 64, -5)
+    with pytest.raises(ToolError) as refused:
+        pp.check_levels(to_one, np.int8, scale)
+    mean, std = (tuple(map(float, numbers)) for numbers in re.findall(
+        r"--(?:mean|std) (\S+) (\S+) ([-+.e\d]+)", str(refused.value)))
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
+    stored = pp.normalise(ramp, replace(to_one, mean=mean, std=std), np.int8).astype(float)
+    meant = pp.normalise(ramp, to_one, np.float32)
+    inside = (stored > -128) & (stored < 127)
+    assert inside.mean() > 0.8
+    assert np.abs((stored + 5) / 64 - meant)[inside].max() <= 0.5001 / 64
 
 
 def test_layouts_hold_the_same_values():
