@@ -1,5 +1,4 @@
 // check_zoo: checks compiled networks against golden cases. `check_zoo --help` says how.
-#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -123,8 +122,7 @@ int run_check_zoo(const char* program_name, std::span<const std::string> args) {
 }  // namespace run_model
 
 int main(int argc, char** argv) {
-  // A reader that goes away early shows as a failed write instead of ending the process.
-  std::signal(SIGPIPE, SIG_IGN);
+  run_model::let_writes_fail();
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   return run_model::run_check_zoo(argc > 0 ? argv[0] : "check_zoo", args);
 }

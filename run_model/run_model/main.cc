@@ -1,5 +1,4 @@
 // run_model: runs a model that TVM has compiled, without TVM. `run_model --help` says how.
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -80,8 +79,7 @@ int run_program(const char* program_name, std::span<const std::string> args) {
 }  // namespace run_model
 
 int main(int argc, char** argv) {
-  // A reader that goes away early shows as a failed write instead of ending the process.
-  std::signal(SIGPIPE, SIG_IGN);
+  run_model::let_writes_fail();
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   return run_model::run_program(argc > 0 ? argv[0] : "run_model", args);
 }

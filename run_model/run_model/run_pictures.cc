@@ -100,7 +100,7 @@ std::vector<fs::path> pictures_of(const fs::path& folder) {
   }
   if (pictures.empty()) {
     throw Error(ErrorKind::kFile, "the folder " + path_in_quotes(folder) + " holds no pictures",
-                "their names have to end in .png, .jpg, .bmp, .gif, .ppm, .pgm, .psd or .tga");
+                "their names have to end in .png, .jpg, .webp or as another format's do");
   }
   std::sort(pictures.begin(), pictures.end());
   return pictures;

@@ -12,12 +12,19 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include <run_model/error.h>
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
+
+void let_writes_fail() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 void write_standard_output(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -99,6 +106,15 @@ int run_reporting_failures(const char* program, bool json, const std::function<i
     return report_failure(program, error, json);
   } catch (const std::bad_alloc&) {
     return report_failure(program, Error(ErrorKind::kInternal, "there is not enough memory"), json);
+  } catch (const std::system_error& error) {
+    const bool refused = error.code() == std::errc::resource_unavailable_try_again;
+    return report_failure(
+        program,
+        refused ? Error(ErrorKind::kInternal,
+                        "the system refuses the program another thread, or memory for its stack",
+                        "ask for fewer by --threads, or raise the limit of processes or memory")
+                : Error(ErrorKind::kInternal, std::string("unexpected: ") + error.what()),
+        json);
   } catch (const std::exception& error) {
     return report_failure(
         program, Error(ErrorKind::kInternal, std::string("unexpected: ") + error.what()), json);

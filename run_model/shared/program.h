@@ -11,6 +11,10 @@
 
 namespace run_model {
 
+// From now on a reader that goes away early, or the limit of a file's size, shows as a failed write
+// instead of ending the process by a signal.
+void let_writes_fail();
+
 // Writes all of it. Throws Error(kFile) when that fails, as on a full disk or a closed pipe.
 void write_standard_output(std::string_view text);
 

@@ -1,8 +1,10 @@
 // The built program, run as a user runs it, on a small stand-in for a compiled model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Strings = std::vector<std::string>;
 
@@ -206,6 +209,21 @@ TEST_F(ProgramTest, HelpAndVersion) {
 TEST_F(ProgramTest, LogsOnRequestOnly) {
   EXPECT_EQ(classify({"--no-normalize"}).err, "");
   EXPECT_THAT(classify({"--no-normalize", "--v=1"}).err, HasSubstr("loaded_package.cc"));
+}
+
+TEST_F(ProgramTest, TheLimitOfAFilesSizeIsAnError) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  // Programs that are started inherit it. The tensor takes 320 bytes, what is said of it less.
+  const rlimit small{300, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const ProgramResult result = classify({"--no-normalize", "--dump-input", path("input.npy")});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("input.npy': File too large"));
+  for (const auto& entry : std::filesystem::directory_iterator(artifact_.folder().path())) {
+    EXPECT_THAT(entry.path().filename().string(), Not(StartsWith("input.npy")));
+  }
 }
 
 TEST_F(ProgramTest, OutputThatCannotBeWrittenIsAnError) {
