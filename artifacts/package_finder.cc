@@ -36,6 +36,9 @@ const std::array kFolderNames{
     Names{"deploy_lib.so", "deploy_graph.json", "deploy_param.params", {}},
 };
 
+// Of flat files, behind the model's name.
+constexpr std::string_view kFlatSuffix = "_tvm";
+
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error) && !fs::is_directory(path, error);
@@ -46,7 +49,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-fs::path with_suffix(fs::path stem, const char* suffix) { return stem += suffix; }
+fs::path with_suffix(fs::path stem, std::string_view suffix) { return stem += suffix; }
 
 Names names_of(const fs::path& stem) {
   return {with_suffix(stem, ".so"), with_suffix(stem, ".json"), with_suffix(stem, ".params"),
@@ -145,12 +148,12 @@ class Search {
     } else if (is_folder(artifacts_)) {
       const fs::path inner = artifacts_ / model_;
       if (targets(inner) || folder(inner)) return found_;
-      if (stem(artifacts_ / (model_ + "_tvm")) || stem(artifacts_ / model_)) return found_;
+      if (stem(with_suffix(inner, kFlatSuffix)) || stem(inner)) return found_;
       if (folder(artifacts_)) return found_;
       const fs::path name =
           artifacts_.has_filename() ? artifacts_.filename() : artifacts_.parent_path().filename();
       if (name == model_ && targets(artifacts_)) return found_;
-    } else if (stem(with_suffix(artifacts_, "_tvm")) || stem(artifacts_)) {
+    } else if (stem(with_suffix(artifacts_, kFlatSuffix)) || stem(artifacts_)) {
       return found_;
     }
     fail_not_found();
@@ -257,13 +260,56 @@ class Search {
     return complete(locate(names), names);
   }
 
+  static bool holds_library(const fs::path& folder) {
+    return std::any_of(kFolderNames.begin(), kFolderNames.end(),
+                       [&](const Names& names) { return is_file(folder / names.library); });
+  }
+
+  // Names with which the search would have found something in the folder, in their order.
+  std::vector<std::string> models_there() const {
+    std::vector<std::string> models;
+    for (const fs::path& inner : folders_in(artifacts_)) {
+      // A target's folder is called otherwise than its model.
+      PackageLocation described;
+      described.metadata = if_there(inner / "metadata.json");
+      const std::optional<Metadata> metadata = usable_metadata(described);
+      if (metadata && !metadata->model.empty() && metadata->model != inner.filename()) continue;
+      const std::vector<fs::path> targets = folders_in(inner);
+      if (holds_library(inner) || std::any_of(targets.begin(), targets.end(), holds_library)) {
+        models.push_back(inner.filename().string());
+      }
+    }
+    std::error_code error;
+    for (fs::directory_iterator entry(artifacts_, error), end; !error && entry != end;
+         entry.increment(error)) {
+      fs::path stem = entry->path();
+      // Not every library is a model.
+      if (stem.extension() != ".so" || !is_file(stem.replace_extension(".json"))) continue;
+      std::string name = stem.stem().string();
+      if (name.ends_with(kFlatSuffix)) name.resize(name.size() - kFlatSuffix.size());
+      models.push_back(name);
+    }
+    std::sort(models.begin(), models.end());
+    return models;
+  }
+
   [[noreturn]] void fail_not_found() const {
+    constexpr std::size_t kMostNames = 10;
+    std::vector<std::string> models = models_there();
+    std::string hint = "compile it with scripts/compile_model, or give the folder that holds it";
+    if (!models.empty()) {
+      const bool more = models.size() > kMostNames;
+      models.resize(std::min(models.size(), kMostNames));
+      hint = "NAME may be one of the models that are there: " +
+             comma_list(models, [](const std::string& name) { return in_quotes(name); }) +
+             (more ? " …" : "");
+    }
     const std::string nothing =
         is_folder(artifacts_) ? "" : ": " + path_in_quotes(artifacts_) + " does not exist";
     throw Error(ErrorKind::kFile,
                 "no artifact" + (model_.empty() ? "" : " of " + in_quotes(model_)) + " was found" +
                     nothing + "; looked for " + comma_list(looked_for_, path_in_quotes),
-                "compile it with scripts/compile_model, or give the folder that holds it");
+                hint);
   }
 
   const std::string& model_;

@@ -128,6 +128,27 @@ TEST_F(PackageFinderTest, FindsWhateverAFolderHolds) {
                            "/other' does not exist; looked for"));
 }
 
+TEST_F(PackageFinderTest, NamesTheModelsThatAreThere) {
+  write_triple(folder_, "net/native/model");
+  write_triple(folder_, "unpacked/mod");
+  write_triple(folder_, "flat_tvm");
+  write_triple(folder_, "other");
+  folder_.write("empty/notes.txt", "");
+  write_triple(folder_, "native/model");
+  folder_.write("native/metadata.json", R"({"schema_version": 1, "model": "net"})");
+  folder_.write("libz.so", library_bytes());
+  EXPECT_TRUE(throws_error([&] { find_package("nett", folder_.path(), ""); }, ErrorKind::kFile,
+                           "are there: 'flat', 'net', 'other', 'unpacked'"));
+  write_triple(folder_, "zoo/first/native/model");
+  write_triple(folder_, "zoo/second/native/model");
+  EXPECT_TRUE(throws_error([&] { find_package("", folder_ / "zoo", ""); }, ErrorKind::kFile,
+                           "are there: 'first', 'second'"));
+  EXPECT_TRUE(throws_error([&] { find_package("net", folder_ / "empty", ""); }, ErrorKind::kFile,
+                           "compile it with"));
+  EXPECT_TRUE(throws_error([&] { find_package("net", folder_ / "none", ""); }, ErrorKind::kFile,
+                           "compile it with"));
+}
+
 TEST_F(PackageFinderTest, NamesMissingPieces) {
   folder_.write("net/native/model.json", kGraphText);
   EXPECT_TRUE(throws_error([&] { find(); }, ErrorKind::kFile, "model.so' is missing, although"));
