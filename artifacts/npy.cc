@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -294,6 +295,9 @@ Tensor read_npy(const std::filesystem::path& path) {
 }
 
 std::string npy_header(const Tensor& tensor) {
+  if (!tensor.defined() && tensor.nbytes() > 0) {
+    throw Error(ErrorKind::kMismatch, "an empty tensor cannot be written as an array");
+  }
   std::string shape;
   for (const std::int64_t dimension : tensor.shape()) {
     shape += std::to_string(dimension) + ", ";
@@ -338,7 +342,14 @@ std::vector<NamedTensor> read_npz(const std::filesystem::path& path) {
 
 void write_npz(const std::filesystem::path& path, std::span<const NamedTensor> tensors) {
   ZipWriter archive;
+  std::set<std::string_view> names;
   for (const NamedTensor& named : tensors) {
+    if (!names.insert(named.name).second) {
+      throw Error(
+          ErrorKind::kMismatch,
+          "two arrays of " + path_in_quotes(path) + " would be called " + in_quotes(named.name),
+          "NumPy gives one of them only");
+    }
     const std::string header = npy_header(named.tensor);
     const std::span data(static_cast<const std::byte*>(named.tensor.data()), named.tensor.nbytes());
     archive.add(named.name + std::string(kSuffix), {std::as_bytes(std::span(header)), data});

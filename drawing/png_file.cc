@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/text.h"
 #include "base/write_file.h"
 
 namespace {
@@ -91,6 +92,7 @@ void write(const std::filesystem::path& path, const std::uint8_t* pixels, int wi
 }  // namespace
 
 void write_png(const std::filesystem::path& path, const Image& image) {
+  check_image_size(path_in_quotes(path), image.width(), image.height());
   write(path, image.data(), image.width(), image.height(), kImageChannels);
 }
 

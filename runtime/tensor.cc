@@ -23,6 +23,13 @@ struct DlpackContext {
   DLManagedTensor managed{};
 };
 
+// A tensor that was default-constructed has the shape of a number, and no memory for it.
+void require_memory(const Tensor& tensor) {
+  if (!tensor.defined() && tensor.nbytes() > 0) {
+    throw Error(ErrorKind::kMismatch, "an empty tensor was given, which has no elements");
+  }
+}
+
 template <typename T, typename Convert>
 std::vector<double> convert(const Tensor& tensor, Convert to_number) {
   const auto* first = static_cast<const T*>(tensor.data());
@@ -84,6 +91,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
 }
 
 DLManagedTensor* Tensor::to_dlpack() const {
+  require_memory(*this);
   auto* context = new DlpackContext{*this};
   context->managed.dl_tensor = context->tensor.dl_tensor();
   context->managed.manager_ctx = context;
@@ -94,6 +102,7 @@ DLManagedTensor* Tensor::to_dlpack() const {
 }
 
 Tensor Tensor::clone() const {
+  require_memory(*this);
   Tensor copy = empty(shape_, dtype_);
   if (nbytes() > 0) std::memcpy(copy.data_, data_, nbytes());
   return copy;
@@ -117,7 +126,8 @@ DLTensor Tensor::dl_tensor() const {
   return tensor;
 }
 
-void Tensor::check_element_type(std::uint8_t code, std::size_t bytes) const {
+void Tensor::check_elements(std::uint8_t code, std::size_t bytes) const {
+  require_memory(*this);
   bool raw = code == kDLUInt && (dtype_.code == kDLBfloat || dtype_.code == kDLFloat) && bytes == 2;
   if (dtype_.lanes != 1 || bytes != dtype_bytes(dtype_) || (dtype_.code != code && !raw)) {
     throw Error(ErrorKind::kMismatch, "the tensor's elements are " + dtype_name(dtype_) +
@@ -126,6 +136,7 @@ void Tensor::check_element_type(std::uint8_t code, std::size_t bytes) const {
 }
 
 std::vector<double> to_doubles(const Tensor& tensor) {
+  require_memory(tensor);
   const DLDataType type = tensor.dtype();
   switch (type.lanes == 1 ? key_of(type.code, type.bits) : -1) {
     case key_of(kDLFloat, 16):

@@ -118,6 +118,8 @@ TEST(NpyTest, RefusesToWriteTypesThatNumpyLacks) {
   const Tensor tensor = Tensor::empty({2}, parse_dtype("int4"));
   EXPECT_TRUE(
       throws_error([&] { write_npy(folder / "x.npy", tensor); }, ErrorKind::kMismatch, "int4"));
+  EXPECT_TRUE(throws_error([&] { write_npy(folder / "x.npy", Tensor()); }, ErrorKind::kMismatch,
+                           "an empty tensor"));
   EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
 }
 

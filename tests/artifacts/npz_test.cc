@@ -88,6 +88,12 @@ TEST(NpzTest, RefusesRepeatedMembers) {
   archive.write(folder / "twice.npz");
   EXPECT_TRUE(throws_error([&] { read_npz(folder / "twice.npz"); }, ErrorKind::kFormat,
                            "holds the member 'a.npy' twice"));
+
+  const Tensor number = Tensor::empty({}, parse_dtype("float32"));
+  const std::vector<NamedTensor> two{{"a", number}, {"a", number}};
+  EXPECT_TRUE(throws_error([&] { write_npz(folder / "two.npz", two); }, ErrorKind::kMismatch,
+                           "would be called 'a'"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "two.npz"));
 }
 
 TEST(NpzTest, ALoneArrayIsNoArchive) {

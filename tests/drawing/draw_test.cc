@@ -118,6 +118,7 @@ TEST(DrawTest, WritesPngFiles) {
   EXPECT_TRUE(is_color(mask.image, 2, 0, {128, 128, 128}));
   EXPECT_TRUE(
       throws_error([&] { write_png("/dev/full", image); }, ErrorKind::kFile, "free some space"));
+  EXPECT_TRUE(throws_error([&] { write_png(path, Image()); }, ErrorKind::kImage, "no pixels"));
 }
 
 const char* const kDepth = R"({"kind": "map", "output": 0, "quantity": "depth", "unit": "m"})";

@@ -130,6 +130,23 @@ TEST(Tensor, ReadsSixteenBitFloats) {
                            {1, -2, 0x1.FEp127}));
 }
 
+TEST(Tensor, WhatNeedsBytesRefusesATensorWithoutThem) {
+  for (const Tensor& tensor :
+       {Tensor(), Tensor::view(nullptr, {2}, parse_dtype("float32"), nullptr)}) {
+    EXPECT_FALSE(tensor.defined());
+    const auto refuses = [](const auto& call) {
+      return throws_error(call, ErrorKind::kMismatch, "an empty tensor");
+    };
+    EXPECT_TRUE(refuses([&] { tensor.elements<float>(); }));
+    EXPECT_TRUE(refuses([&] { tensor.clone(); }));
+    EXPECT_TRUE(refuses([&] { tensor.to_dlpack(); }));
+    EXPECT_TRUE(refuses([&] { to_doubles(tensor); }));
+  }
+  const Tensor none = Tensor::view(nullptr, {0, 3}, parse_dtype("float32"), nullptr);
+  EXPECT_TRUE(none.elements<float>().empty());
+  EXPECT_TRUE(none.clone().defined());
+}
+
 TEST(Tensor, RefusesVectors) {
   EXPECT_TRUE(throws_error([] { to_doubles(Tensor::empty({2}, parse_dtype("float32x4"))); },
                            ErrorKind::kMismatch, "float32x4"));

@@ -22,7 +22,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& name);
 
 // Writes atomically, format version 1, row-major; bfloat16 as ml_dtypes does, which NumPy alone
 // reads as pairs of bytes. Throws Error(kFile), and Error(kMismatch) for an element type that
-// neither has (vectors, sub-byte integers).
+// neither has (vectors, sub-byte integers) or an empty tensor.
 void write_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 // What precedes the array's bytes in a .npy file: magic, version and description, padded to a

@@ -21,7 +21,8 @@ struct NamedTensor {
 std::vector<NamedTensor> read_npz(const std::filesystem::path& path);
 
 // Writes atomically and without compression; the same tensors give the same bytes. Throws
-// Error(kFile), and Error(kMismatch) for an element type that NumPy does not have.
+// Error(kFile), and Error(kMismatch) for an element type that NumPy does not have, an empty tensor
+// or two tensors of one name.
 void write_npz(const std::filesystem::path& path, std::span<const NamedTensor> tensors);
 
 }  // namespace run_model

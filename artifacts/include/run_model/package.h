@@ -19,7 +19,7 @@ struct PackageRequest {
   std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
   std::string target;               // one of the targets of a folder; empty: the one that fits
   bool verify = true;               // compare sizes and checksums with metadata.json
-  bool for_this_cpu = true;         // refuse code that this CPU lacks features for (cpu_check.h)
+  bool for_this_cpu = true;         // refuse code that this CPU lacks features for
   // Of several targets those for this kind of device: "cpu", "opencl", "vulkan", "cuda". Empty:
   // those for the CPU, where there are any.
   std::string device{};
@@ -37,10 +37,10 @@ struct Package {
   std::vector<std::shared_ptr<const MemoryFile>> unpacked;
 };
 
-// Finds the artifact (see package_finder.h), unpacks an archive (archive_package.h), reads its
-// metadata, and checks that every file is of the kind that its name says and the one that the
-// metadata lists. Loads no code. Throws
-// Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
+// Finds the artifact in any of its forms (run_model/README.md lists them), unpacks an archive,
+// reads its metadata, and checks that every file is of the kind that its name says and the one that
+// the metadata lists. Loads no code. Throws Error(kFile | kFormat | kIncompatible | kMismatch |
+// kUsage).
 Package open_package(const PackageRequest& request);
 
 // Compares the metadata, if there is any, with the model that was loaded of `package`: a file that

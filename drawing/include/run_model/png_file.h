@@ -8,7 +8,8 @@
 
 namespace run_model {
 
-// All write atomically, so that a full disk leaves no half file. Throw Error(kFile).
+// All write atomically, so that a full disk leaves no half file. Throw Error(kFile), and
+// write_png() Error(kImage) for an image without pixels.
 void write_png(const std::filesystem::path& path, const Image& image);
 
 // One grey value for each pixel: the class, 255 for what was not seen; of two classes 0 and 255,

@@ -21,6 +21,7 @@ inline constexpr std::size_t kTensorAlignment = 128;
 bool is_aligned(const void* data, std::size_t alignment = kTensorAlignment);
 
 // Copies of a Tensor share the same bytes (like a shared_ptr); clone() makes an independent one.
+// What needs bytes of a tensor that has none (not defined()) throws Error(kMismatch).
 class Tensor {
  public:
   Tensor() = default;
@@ -42,7 +43,7 @@ class Tensor {
   // Hands the bytes to another framework without a copy. The receiver calls the deleter.
   DLManagedTensor* to_dlpack() const;
 
-  // False for a default-constructed Tensor only.
+  // False for a default-constructed Tensor, and a view of null.
   bool defined() const { return data_ != nullptr; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   DLDataType dtype() const { return dtype_; }
@@ -58,7 +59,7 @@ class Tensor {
   // (float16 and bfloat16 are read as uint16_t, bool as uint8_t).
   template <typename T>
   std::span<T> elements() const {
-    check_element_type(TypeOf<T>::code, sizeof(T));
+    check_elements(TypeOf<T>::code, sizeof(T));
     return {static_cast<T*>(data_), static_cast<std::size_t>(size())};
   }
 
@@ -77,7 +78,7 @@ class Tensor {
                                          : std::is_signed_v<T>       ? kDLInt
                                                                      : kDLUInt;
   };
-  void check_element_type(std::uint8_t code, std::size_t bytes) const;
+  void check_elements(std::uint8_t code, std::size_t bytes) const;
 
   std::shared_ptr<void> owner_;
   void* data_ = nullptr;
