@@ -53,11 +53,11 @@ std::optional<int> in_exif(std::span<const std::uint8_t> bytes) {
     }
     // Of several values Pillow takes the first. What does not fit into the entry lies elsewhere.
     const std::size_t size = integer_size(tiff.find_number(entry + 2, 2).value_or(0));
-    const std::uint64_t bytes = size * tiff.find_number(entry + 4, 4).value_or(0);
-    const std::uint64_t at = bytes <= 4 ? entry + 8 : tiff.find_number(entry + 8, 4).value_or(0);
+    const std::uint64_t length = size * tiff.find_number(entry + 4, 4).value_or(0);
+    const std::uint64_t at = length <= 4 ? entry + 8 : tiff.find_number(entry + 8, 4).value_or(0);
     const std::uint64_t value =
-        tiff.contains(at, bytes) ? tiff.find_number(at, size).value_or(0) : 0;
-    const bool valid = bytes > 0 && value >= 1 && value <= 8;
+        tiff.contains(at, length) ? tiff.find_number(at, size).value_or(0) : 0;
+    const bool valid = length > 0 && value >= 1 && value <= 8;
     return valid ? static_cast<int>(value) : kOrientationNormal;
   }
   return std::nullopt;
