@@ -26,6 +26,24 @@ def test_more_and_fewer_rows(nodes, outputs):
     same(model(nodes, outputs.split()))
 
 
+COUNTED = """more = Slice(x, zero, five) many = Add(n, five) twice = Add(n, n)
+    wide = Concat<axis = 0>(many, four) half = Constant<value_float = 0.5>() """
+
+
+@pytest.mark.parametrize("nodes, outputs", [
+    ("both = Concat<axis = 0>(c, more) ones = Expand(half, wide) y = Mul(both, ones)", "ones y"),
+    ("ones = Expand(half, wide) both = Concat<axis = 0>(c, more) y = Mul(both, ones)", "y"),
+    ("both = Concat<axis = 0>(more, c) ones = Expand(half, wide) y = Mul(both, ones)", "y"),
+    ("e = Expand(half, many) w = Concat<axis = 0>(twice, four) both = Concat<axis = 0>(c, c)"
+     "y = Expand(half, w) v = Add(both, y)", "e v"),
+    ("""m = Mul(x, x) k = Constant<value_ints = [0, 1, 0, 2, 1]>() a = Concat<axis = 0>(at, k)
+     v = Concat<axis = 0>(c, more) p = Unsqueeze(a, one) i = Expand(p, wide)
+     y = ScatterElements<axis = 0, reduction = "add">(m, i, v)""", "y")])
+def test_extents_that_are_sums_of_numbers_of_rows(nodes, outputs):
+    """As a graph's edges with a loop at each node are exported."""
+    same(model(CHOSEN + COUNTED + nodes, outputs.split()))
+
+
 @pytest.mark.parametrize("nodes, outputs", [
     (CHOSEN + """a = Reshape(c, square) b = Reshape(c, minus) p = Reshape(c, pair)
         f = Flatten<axis = 2>(a) w = Unsqueeze(c, zero)""", "a b p f w"),

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import OPSET
 from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, is_same
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Chosen, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -78,9 +80,7 @@ def numbers_of(walk: Walk, value: Value) -> list[Number]:
         each = zip(*(numbers_of(walk, one) for one in inputs))
         return [_least(walk, list(ones)) for ones in each]
     if node.op_type == "Add" and all(one.size == value.size for one in inputs):
-        pairs = zip(*(numbers_of(walk, one) for one in inputs))
-        return [a if b.exact and b.most == 0 else b if a.exact and a.most == 0 else Number()
-                for a, b in pairs]
+        return [_sum(walk, a, b) for a, b in zip(*(numbers_of(walk, one) for one in inputs))]
     if node.op_type == "Sub" and all(one.size == value.size for one in inputs):
         pairs = zip(*(numbers_of(walk, one) for one in inputs))
         return [Number(a.most, less=b.all_of) if a.exact else Number() for a, b in pairs]
@@ -102,6 +102,42 @@ def known_numbers(walk: Walk, value: Value) -> list[int] | None:
     numbers = numbers_of(walk, value)
     return [n.most for n in numbers if n.most is not None] if all(
         n.exact for n in numbers) else None
+
+
+def _sum(walk: Walk, a: Number, b: Number) -> Number:
+    """Of rows with others behind them or before them, as a Concat has them or is to have them."""
+    if any(n.exact and n.most == 0 for n in (a, b)):
+        return b if a.exact and a.most == 0 else a
+    parts = [n.all_of or n.most for n in (a, b)]
+    if walk.is_open or any(n.all_of is None and not (n.exact and n.most and n.most > 0)
+                           for n in (a, b)):
+        return Number()
+    if a.exact and b.exact:
+        return Number(sum(n.most or 0 for n in (a, b)), exact=True)
+    one = next(n.all_of for n in (a, b) if n.all_of is not None)
+    mask = _mask_of_both(walk, parts)
+    return Number(mask.size, of=Chosen(mask, mask, one.why))
+
+
+def _mask_of_both(walk: Walk, parts: list[Chosen | int | None]) -> Value:
+    """The mask of two lots of rows behind each other, which may be any rows of a known number."""
+    def is_of(mask: Value, part: Chosen | int | None) -> bool:
+        if isinstance(part, Chosen):
+            return is_same(walk, Chosen(mask, mask, part.why), part)
+        return mask.array is not None and mask.size == part and bool(mask.array.all())
+
+    for names, joined in walk.joined.items():
+        masks = [walk.graph.values[name] for name in names]
+        if len(masks) == 2 and any(
+                is_of(masks[0], parts[n]) and is_of(masks[1], parts[1 - n]) for n in (0, 1)):
+            return joined
+    # No Concat so far: rows of a known number, as a graph's own loops, come behind the others.
+    parts.sort(key=lambda part: not isinstance(part, Chosen))
+    masks = [reshaped(walk, part.mask, (part.mask.size,)) if isinstance(part, Chosen)
+             else walk.graph.constant(np.ones(part or 0, np.bool_)) for part in parts]
+    made = concatenated(walk, masks, 0)
+    walk.joined[tuple(mask.name for mask in masks)] = made
+    return made
 
 
 def _least(walk: Walk, numbers: list[Number]) -> Number:
