@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chosen_rows import BEST, CHOSEN, PLACES, model, same
+from repaired_models import operators
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
@@ -39,3 +40,19 @@ def test_rows_and_their_places(nodes, outputs):
 def test_what_cannot_be_followed_is_refused(nodes, output):
     with pytest.raises(ToolError, match="NonZero, opset 17.: the shape of its result depends"):
         repair(model(nodes, [output]), {}, counts=True)
+
+
+@pytest.mark.parametrize("update", [
+    "u = Neg(d)",
+    "i = Cast<to = 7>(good) m = ReduceSum(i) e = Concat<axis = 0>(m, four)"
+    "h = Constant<value_float = 0.5>() u = Expand(h, e)",
+    "i = Cast<to = 7>(good) m = ReduceSum<keepdims = 0>(i) j = Reshape(m, minus)"
+    "e = Concat<axis = 0>(j, four) f = Gather(x, zero) u = Expand(f, e)"])
+def test_some_of_the_chosen_rows_are_written(update):
+    """As PyTorch exports y = x[a]; y[b] = f(y[b])."""
+    nodes = f"""first = Gather<axis = 1>(c, two) of = Reshape(first, minus)
+        level = Constant<value_float = 0.3>() good = Less(of, level) p = NonZero(good)
+        places = Transpose<perm = [1, 0]>(p) where = Squeeze(places, one) d = Gather(c, where)
+        {update} y = ScatterND(c, places, u) w = Mul(y, c)"""
+    made = same(model(CHOSEN + nodes, ["y", "w"]))
+    assert "ScatterND" not in operators(made)

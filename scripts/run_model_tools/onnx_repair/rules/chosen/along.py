@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.rules.chosen.axes import as_rows, in_place
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen.places import holding
 from run_model_tools.onnx_repair.rules.chosen.rows import axes_of
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
@@ -62,6 +63,8 @@ def _reduced(walk: Walk, node: Node, one: Chosen, axes: list[int]) -> Value:
     if node.op not in _NEUTRAL or not one.rows.is_float and node.op not in _OF_ALL_NUMBERS:
         raise one.why
     keepdims = bool(node.attrs.get("keepdims", 1))
+    if node.op == "ReduceSum" and (number := _number_holding(walk, one)) is not None:
+        return reshaped(walk, number, (1,) * keepdims)
     neutral, count = _NEUTRAL[node.op], count_of(walk, one)
     if not one.rows.is_float and np.isinf(neutral):
         limits = np.iinfo(one.rows.dtype)
@@ -81,6 +84,21 @@ def _reduced(walk: Walk, node: Node, one: Chosen, axes: list[int]) -> Value:
     # TVM begins with the least finite number.
     return walk.graph.op("Where", walk.graph.op("Greater", count, 0), made,
                          walk.graph.like(neutral if made.is_float else 0, made))
+
+
+def _number_holding(walk: Walk, one: Chosen) -> Value | None:
+    """For how many of the rows, which are what a Cast makes of a condition, it holds: as many
+    places NonZero gives of them."""
+    made = walk.graph.makers.get(one.rows.name)
+    if made is None or made.op_type != "Cast" or one.rows.elem_type != TensorProto.INT64 \
+            or walk.graph.values[made.input[0]].elem_type != TensorProto.BOOL:
+        return None
+    found = holding(walk, one.but(rows=walk.graph.values[made.input[0]]))
+    if found is None:
+        return None
+    number = walk.graph.op("Identity", count_of(walk, found))
+    number.extents_of = found.but(along=0, of=None)
+    return number
 
 
 def _place_of_extreme(walk: Walk, node: Node, one: Chosen) -> Value:

@@ -104,13 +104,17 @@ def columns(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
 
 
 def assigned(walk: Walk, node: Node) -> Chosen | None:
-    """A ScatterElements of rows to their own places among others; None of any other."""
+    """A ScatterElements or ScatterND of rows to their own places among others; None of any other.
+    """
     x, places, updates = node.inputs
     if not isinstance(x, Chosen) or not isinstance(places, Chosen) or not isinstance(
             updates, Chosen) or places.of is None or node.attrs.get("axis", 0) or node.attrs.get(
-            "reduction", "none") != "none" or x.lead or x.rows.shape != updates.rows.shape \
-            or places.rows.shape != x.rows.shape or not is_same(walk, x, places.of) \
-            or not is_same(walk, places, updates) or not _is_own_place(walk, places.rows):
+            "reduction", "none") != "none" or x.axis or x.rows.shape != updates.rows.shape:
+        return None
+    wanted = x.rows.shape if node.op == "ScatterElements" else (x.rows.shape[0], 1)
+    if places.rows.shape != wanted or places.axis or updates.axis or not is_same(
+            walk, x, places.of) or not is_same(walk, places, updates) or not _is_own_place(
+            walk, places.rows):
         return None
     mask = reshaped(walk, places.mask, (x.rows.shape[0], *[1] * (x.rows.rank - 1)))
     return x.but(rows=walk.graph.op("Where", mask, updates.rows, x.rows))

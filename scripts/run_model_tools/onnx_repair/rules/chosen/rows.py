@@ -121,9 +121,11 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
     from run_model_tools.onnx_repair.rules.chosen.axes import keeps_places, of_other_axes
     from run_model_tools.onnx_repair.rules.chosen.counts import shape_of_rows
     from run_model_tools.onnx_repair.rules.chosen.order import largest
-    from run_model_tools.onnx_repair.rules.chosen.places import counted
+    from run_model_tools.onnx_repair.rules.chosen.places import assigned, counted
 
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
+    if op == "ScatterND" and (own := assigned(walk, node)) is not None:
+        return [own]
     if any(i.of and (op not in _KEEP_PLACES or i.column is not None and op in (
             "Split", "Unsqueeze")) for i in given) and not keeps_places(node, op, given):
         node.inputs = [counted(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
