@@ -8,7 +8,10 @@ from layer_runner import on_every_machine, run_layers
 from program_reference import evaluate, numbers_of
 from random_convolutions import choose
 from run_model_tools.kernels.isa import AVX2, Isa
+from run_model_tools.kernels.pictures import elementwise
+from run_model_tools.kernels.pictures.elementwise import Elementwise, Source
 from run_model_tools.kernels.programs import rows
+from run_model_tools.kernels.programs.expressions import Expression, Operand, Operation
 from run_model_tools.kernels.programs.program import Program, copy_of
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, constant_tensor, whole
@@ -115,6 +118,36 @@ def test_equals_the_definition(tmp_path, machine):
         # A few roundings of numbers up to about ten; functions are good to 5 units (vector_math.h).
         np.testing.assert_allclose(output, want, rtol=2e-6, atol=4e-6,
                                    err_msg=f"{program.nodes} {program.shape} {isa.name}")
+
+
+@on_every_machine
+def test_a_product_that_is_taken_from_an_equal_one_leaves_nothing(tmp_path, machine):
+    """As E[x^2] - E[x]^2, of which a network takes the root: at each place, in a row's number
+    behind sums, and in an expression of blocks."""
+    rng = machine.rng()
+    runs = []
+    for isa in machine.isas:
+        shape = (1, 1, 3, 5, isa.lanes)
+        x = rng.standard_normal(shape).astype(np.float32)
+        program, row = Program((5, 24), []), Program((5, 24), [])
+        views = [whole(Tensor((5, 24))) for _ in range(2)]
+        a, square = (program.add_input(view) for view in views)
+        program.add("subtract", square, program.add("multiply", a, a))
+        b, top = row.add_input(views[0]), row.add_input(views[1])
+        most = row.add("max", b)
+        row.add("subtract", row.add("max", top), row.add("multiply", most, most))
+        numbers = np.abs(rng.standard_normal((5, 24))).astype(np.float32)
+        for one in (program, row):
+            runs.append((rows.make(one, isa, **rows.options(one, isa)[0]),
+                         [numbers, numbers * numbers]))
+        steps = (Operation("multiply", (Operand(input=0), Operand(input=0))),
+                 Operation("subtract", (Operand(input=1), Operand(step=0))))
+        sources = (Source("blocks", (0,), (0,)), Source("blocks", (1,), (0,)))
+        work = Elementwise(Expression(steps, 2), sources, (shape, shape),
+                           tuple(range(isa.lanes)), (3, 5))
+        runs.append((elementwise.make(work, isa), [x, x * x]))
+    for output in run_layers(runs, tmp_path, machine.toolchain):
+        np.testing.assert_array_equal(output, np.zeros_like(output))
 
 
 def test_views_are_what_numpy_makes():

@@ -107,9 +107,19 @@ def load(one: Operand, pointer: str, column: str, count: str) -> str:
             f"v_; }})")
 
 
-def expression(node: Node, name: Callable[[int], str], again: bool = False) -> str:
-    """C for what a node makes of others, which `name` names.  `again`: it is computed in several
-    places, which have to find the same number."""
+def subtracted_products(nodes: Sequence[Node]) -> set[int]:
+    """The products of numbers that are taken from others: E[x^2] - E[x]^2 and a * d - b * c are 0
+    where both sides are equal, and a fused multiply-add would leave what one of them rounds."""
+    def varies(index: int) -> bool:
+        return nodes[index].op not in ("constant", "columns")
+
+    return {node.args[1] for node in nodes if node.op == "subtract" and varies(node.args[0])
+            and nodes[node.args[1]].op == "multiply" and all(map(varies, nodes[node.args[1]].args))}
+
+
+def expression(node: Node, name: Callable[[int], str], apart: bool = False) -> str:
+    """C for what a node makes of others, which `name` names.  `apart`: a product is rounded, as
+    others need it that are computed elsewhere or are to be equal to it."""
     args = [name(a) for a in node.args]
     if node.op == "constant":
         return f"splat({c_number(node.value)})"
@@ -118,7 +128,7 @@ def expression(node: Node, name: Callable[[int], str], again: bool = False) -> s
     if node.op == "table":
         return f"looked_up({args[0]}, TABLE_{int(node.value)})"
     made = FUNCTIONS[node.op][0].format(*args)
-    return f"rounded({made})" if again and node.op == "multiply" else made
+    return f"rounded({made})" if apart and node.op == "multiply" else made
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
     slots = {index: i for i, index in enumerate(kept)}
     wanted = needed_by_pass()
     passes_of = Counter(index for found in wanted for index in found)
+    subtracted = subtracted_products(nodes)
     defines: dict[str, str] = {}
 
     def name(index: int) -> str:
@@ -179,7 +190,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
         text = begin if s == 0 else []
         text = text + [
             f"const vec r{i} = " + (f"splat(*p{int(nodes[i].value)})" if nodes[i].op == "input"
-                                    else expression(nodes[i], name)) + ";"
+                                    else expression(nodes[i], name, i in subtracted)) + ";"
             for i in row_nodes[s]]
         text += [f"vec a{i}[CHAINS]; UNROLL for (int j = 0; j < CHAINS; j++) "
                  f"a{i}[j] = splat({_NEUTRAL[nodes[i].op]});" for i in ends[s]]
@@ -193,7 +204,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
                 which = int(node.value)
                 value = load(operands[which], f"p{which}", "column", "count")
             else:
-                value = expression(node, name, again=passes_of[index] > 1)
+                value = expression(node, name, passes_of[index] > 1 or index in subtracted)
             body.append(f"const vec n{index} = {value};")
             if kept.get(index) == s:
                 body.append(f"store(keep + {slots[index]} * KEPT_STRIDE + column, n{index});")

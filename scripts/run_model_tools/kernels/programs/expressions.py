@@ -95,10 +95,22 @@ class Expression:
         floats apart, lie the constants by channel (c/epilogue.h)."""
         inputs = "x, " if as_array else "".join(f"x{i}, " for i in range(self.inputs))
         lines = [f"const vec x{i} = (x)[{i}];" for i in range(self.inputs * as_array)]
+        subtracted = self._subtracted_products()
         for i, step in enumerate(self.steps):
             expression = FUNCTIONS[step.function][0].format(*map(_c_operand, step.operands))
+            expression = f"rounded({expression})" if i in subtracted else expression
             lines.append(f"const vec t{i} = {expression};")
         return {f"{name}({inputs}channel)": f"({{ {' '.join(lines)} t{len(self.steps) - 1}; }})"}
+
+    def _subtracted_products(self) -> set[int]:
+        """The products of numbers that are taken from others (code.subtracted_products())."""
+        def varies(operand: Operand) -> bool:
+            return operand.step is not None or operand.input is not None
+
+        taken = {step.operands[1].step for step in self.steps
+                 if step.function == "subtract" and varies(step.operands[0])}
+        return {i for i, step in enumerate(self.steps) if i in taken
+                and step.function == "multiply" and all(map(varies, step.operands))}
 
     def defines(self, step: int) -> dict[str, object]:
         """epilogue.h's macros.  `step`: floats between one constant by channel and the next."""
