@@ -38,7 +38,12 @@ the value, of a detector's scores where nothing is."""
 SOFTMAX_GRAIN = 2.0 ** -22
 """The same, relative, of two roundings and sums in another order."""
 
-_GRAINS = {"Sigmoid": ("Add", 0.0, SIGMOID_GRAIN), "Softmax": ("Mul", 1.0, SOFTMAX_GRAIN)}
+SQRT_GRAIN = 2.0 ** -22
+"""How far from right the Sqrt of ONNX Runtime 1.20 is, relative: a bound that it is
+compared with may be the root of what it was bounded by before."""
+
+_GRAINS = {"Sigmoid": ("Add", 0.0, SIGMOID_GRAIN), "Softmax": ("Mul", 1.0, SOFTMAX_GRAIN),
+           "Sqrt": ("Mul", 1.0, SQRT_GRAIN)}
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 _MOST_BYTES = 1 << 30

@@ -276,6 +276,24 @@ def test_scores_next_to_zero_are_no_better_in_the_reference_than_its_sigmoid(tmp
     assert compare("y", want, exact + np.float32(1e-6), 1e-3, noisy).complaint
 
 
+def test_a_root_beside_its_bound_is_no_better_in_the_reference_than_its_sqrt(tmp_path):
+    """As PyTorch Geometric's deviations, which are 0 up to the root of what they are clipped to."""
+    path = save_network(tmp_path / "r.onnx", """(float[1,64] x) => (float[1,64] y) {
+        low = Constant<value_float=9.999999747378752e-06>()
+        most = Constant<value_float=0.003162277629598975>()
+        nothing = Constant<value_float=0.0>()
+        none = Mul(x, nothing)
+        bounded = Max(none, low)
+        root = Sqrt(bounded)
+        is_least = LessOrEqual(root, most)
+        y = Where(is_least, nothing, root)
+    }""", {})
+    x = np.ones((1, 64), np.float32)
+    samples = [outputs[0] for outputs in noisy_outputs(path, {"x": x}, run_onnx)]
+    assert any((sample == 0).any() for sample in samples)
+    assert any((sample != 0).any() for sample in samples)
+
+
 def segmenter(path: Path) -> Path:
     """Four classes of 64x64 places, the best of which is the output: conv -> ArgMax -> Cast."""
     return save_network(path, """(float[1,3,64,64] x) => (int32[1,64,64] classes) {
