@@ -395,9 +395,9 @@ def test_a_grid_may_be_of_another_type():
 
 @pytest.mark.parametrize("op, other", [
     ("Add", noise(2, 3).astype(np.float64)), ("Add", noise(2, 4)), ("LessOrEqual", noise(4)),
-    ("MatMul", noise(2, 3))])
+    ("MatMul", noise(2, 3)), ("Expand", np.array([2, 4]))])
 def test_what_does_not_fit_together_is_refused(op, other):
-    model, inputs = one(op, [noise(2, 3), other])
+    model, inputs = one(op, [noise(2, 3), other], constants=[1] if op == "Expand" else [])
     with pytest.raises(ToolError, match=rf"{op}, opset 18\): its inputs do not fit together"):
         repaired(model, inputs)
 

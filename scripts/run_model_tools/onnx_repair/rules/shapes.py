@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.stored_tensors import spread
@@ -229,7 +229,12 @@ def expand(walk: Walk, node: Node) -> Value | Chosen:
         return rows
     extents = node.ints(1, "the shape")
     assert extents is not None
-    return expanded(walk, x, np.broadcast_shapes(x.shape, tuple(extents)))
+    try:
+        wanted = np.broadcast_shapes(x.shape, tuple(extents))
+    except ValueError:
+        raise invalid("its inputs do not fit together: "
+                      f"{list(x.shape)} cannot be expanded to {extents}") from None
+    return expanded(walk, x, wanted)
 
 
 def expanded(walk: Walk, x: Value, extents: tuple[int, ...]) -> Value:
