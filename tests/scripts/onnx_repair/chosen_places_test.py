@@ -31,6 +31,15 @@ def test_rows_and_their_places(nodes, outputs):
     same(model(nodes, outputs.split()))
 
 
+def test_functions_of_numbers_leave_rows_apart():
+    """The angles of a point cloud's edges among them."""
+    names = ("Atan Asinh Sinh Cosh Celu Shrink Softsign HardSwish Mish ThresholdedRelu Acos Asin "
+             "Atanh").split()
+    few = "halves = Constant<value_float = 0.2>() small = Mul(c, halves) bounded = Tanh(small) "
+    nodes = " ".join(f"y{n} = {name}(bounded)" for n, name in enumerate(names))
+    same(model(CHOSEN + few + nodes, [f"y{n}" for n in range(len(names))], 18))
+
+
 @pytest.mark.parametrize("nodes, output", [
     (CHOSEN + """pads = Constant<value_ints = [-1, 0, 0, 0]>() p = Pad(c, pads)
         y = Cast<to = 1>(p)""", "y"),

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.rules.chosen.axes import as_rows, in_place
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
-from run_model_tools.onnx_repair.rules.chosen.places import holding
+from run_model_tools.onnx_repair.rules.chosen.places import as_many, holding
 from run_model_tools.onnx_repair.rules.chosen.rows import axes_of
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
@@ -131,6 +131,9 @@ def _product(walk: Walk, node: Node) -> Chosen | Value | None:
     if not isinstance(one, Chosen) or not isinstance(other, Value) or _rank(one) < 2:
         return None
     behind = _rank(one) - one.axis
+    if behind == (1 if one is a else 2) and not one.axis and other.rank > 1:
+        whole = as_many(walk, one, other.shape[-2 if one is a else -1])
+        return walk.node_in("MatMul", 13, [whole, other] if one is a else [other, whole])
     if behind == (1 if one is a else 2) or other.rank > (2 if behind > 2 else _rank(one)):
         return None
     whole = _filled(walk, one, 0)

@@ -13,7 +13,7 @@ from run_model_tools.onnx_repair.rules.chosen.order import in_front
 from run_model_tools.onnx_repair.rules.chosen.places import counted
 from run_model_tools.onnx_repair.rules.chosen.rows import chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -32,7 +32,8 @@ def running_sum(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
 def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
     """A Gather of some of the rows at places that are no rows themselves; None of any other."""
     places = node.inputs[1]
-    if not isinstance(places, Value) or node.attrs.get("axis", 0) % one.rows.rank or one.lead:
+    axis = node.attrs.get("axis", 0) % one.rows.rank
+    if not isinstance(places, Value) or axis != one.along or one.lead:
         return None
     graph, one = walk.graph, in_front(walk, counted(walk, one))
     count = cast(walk, count_of(walk, one), places.elem_type)
@@ -40,13 +41,15 @@ def at_known(walk: Walk, node: Node, one: Chosen) -> Value | None:
                       graph.op("Add", places, count), places)
     zero, last = graph.like(0, places), graph.like(one.rows.shape[0] - 1, places)
     made = walk.node_in("Gather", 13, [one.rows, graph.op("Clip", places, zero, last)])
-    if not one.rows.is_float:
-        return made
-    # Where there are too few rows, ONNX Runtime fails.
-    there = graph.op("And", graph.op("Less", places, count),
-                     graph.op("GreaterOrEqual", places, zero))
-    there = reshaped(walk, there, (*places.shape, *[1] * (one.rows.rank - 1)))
-    return graph.op("Where", there, made, graph.like(np.nan, made))
+    if one.rows.is_float:
+        # Where there are too few rows, ONNX Runtime fails.
+        there = graph.op("And", graph.op("Less", places, count),
+                         graph.op("GreaterOrEqual", places, zero))
+        there = reshaped(walk, there, (*places.shape, *[1] * (one.rows.rank - 1)))
+        made = graph.op("Where", there, made, graph.like(np.nan, made))
+    order = [*range(made.rank)]
+    behind = order[places.rank:]
+    return transposed(walk, made, [*behind[:axis], *order[:places.rank], *behind[axis:]])
 
 
 def widened(walk: Walk, node: Node, one: Chosen) -> Chosen | None:

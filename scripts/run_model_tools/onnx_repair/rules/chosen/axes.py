@@ -15,7 +15,7 @@ from run_model_tools.onnx_repair.rules.chosen.counts import shape_around_rows
 from run_model_tools.onnx_repair.rules.chosen.lengths import behind_each_other
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen.order import in_front
-from run_model_tools.onnx_repair.rules.chosen.places import counted
+from run_model_tools.onnx_repair.rules.chosen.places import counted, dealt
 from run_model_tools.onnx_repair.rules.chosen.rows import ELEMENTWISE_OF_ROWS, axes_of, of_inputs
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded, transposed
@@ -25,7 +25,12 @@ from run_model_tools.onnx_repair.walk import Walk
 
 def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> list[Thing | None]:
     """What a node makes of chosen rows that lie along a later axis than the first, or are to."""
+    from run_model_tools.onnx_repair.rules.chosen.among import at_known
+
     one, axis = given[0], given[0].axis
+    if op == "Gather" and node.inputs[0] is one and not one.cut and (
+            found := at_known(walk, node, one)) is not None:
+        return [found]
     if op == "NonMaxSuppression":
         return [suppressed(walk, node)]  # type: ignore[list-item]
     if op in ("Squeeze", "Unsqueeze") and axes_of(node) == [0] and not one.along:
@@ -119,9 +124,11 @@ def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:
         return None
     one, axis, rest = found
     wanted = (*rest[:axis], one.rows.shape[0], *rest[axis:])
-    if (*[1] * (len(wanted) - x.rank), *x.shape)[axis] != 1:
-        return None
     plain = one.but(of=None, column=None, along=0, cut=False, lead=0)
+    if (*[1] * (len(wanted) - x.rank), *x.shape)[axis] != 1:
+        if axis:
+            return None
+        x = dealt(walk, plain, x)
     return as_rows(walk, plain, expanded(walk, x, np.broadcast_shapes(x.shape, wanted)), axis)
 
 

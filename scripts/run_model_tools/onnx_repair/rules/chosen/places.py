@@ -11,9 +11,13 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.rules.chosen.counts import numbers_of
 from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen.order import first_places, in_front
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.values import Chosen, Node, Value
+from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
+
+_KEEP_NAN = ("Add", "Div", "Max", "Mean", "Min", "Mul", "Sub", "Sum")
+"""Of one operand, whatever the others are."""
 
 
 def counted(walk: Walk, one: Chosen) -> Chosen:
@@ -52,6 +56,67 @@ def holding(walk: Walk, one: Chosen) -> Chosen | None:
                          cast(walk, one.rows, TensorProto.BOOL))
     return one.but(rows=walk.graph.constant(np.arange(count)[:, None]), mask=mask, first=False,
                    along=1, of=one, column=None)
+
+
+def dealt(walk: Walk, one: Chosen, rows: Value, exactly: bool = True) -> Value:
+    """Rows for the chosen places, the first for the first one and so on; NaN where the model fails,
+    since there are too few of them, or exactly as many are wanted and there are not."""
+    graph, (size, count) = walk.graph, (one.mask.size, rows.shape[0])
+    ordinal = graph.op("CumSum", cast(walk, reshaped(walk, one.mask, (size,)), TensorProto.INT64),
+                       np.array(0))
+    last = graph.like(count, ordinal)
+    lacking = None
+    if exactly:
+        lacking = graph.op("Not", graph.op("Equal", count_of(walk, one), count))
+    elif count < size:
+        lacking = reshaped(walk, graph.op("Greater", ordinal, last),
+                           (size, *[1] * (rows.rank - 1)))
+    if lacking is not None and not rows.is_float or exactly and count > size:
+        raise one.why
+    at = graph.op("Sub", graph.op("Clip", ordinal, graph.like(1, ordinal), last), 1)
+    rows = graph.op("Gather", rows, at, axis=0)
+    return rows if lacking is None else graph.op("Where", lacking, graph.like(np.nan, rows), rows)
+
+
+def known_beside(walk: Walk, node: Node, op: str) -> list[Thing | None]:
+    """The node's inputs, in which tensors of known extents that are to have as many rows as are
+    chosen are such rows: y[mask] = y[mask] + x."""
+    inputs = list(node.inputs)
+    one = inputs[1] if op == "ScatterND" else next(i for i in inputs if isinstance(i, Chosen))
+    if not isinstance(one, Chosen) or one.axis or one.cut:
+        return inputs
+    for index, item in enumerate(inputs):
+        if isinstance(item, Value) and (op == "ScatterND" and index == 2 or (
+                op in _KEEP_NAN and item.rank == one.rows.rank and item.shape[0] > 1)):
+            inputs[index] = one.but(rows=dealt(walk, one, item), of=None, column=None)
+    return inputs
+
+
+def as_many(walk: Walk, one: Chosen, count: int) -> Value:
+    """The chosen rows, which are to be so many; NaN where they are not, and the model fails."""
+    front = in_front(walk, one)
+    if not one.rows.is_float or count > one.rows.shape[0]:
+        raise one.why
+    rows = walk.graph.op("Slice", front.rows, np.array([0]), np.array([count]), np.array([0]))
+    return walk.graph.op("Where", walk.graph.op("Equal", count_of(walk, one), count), rows,
+                         walk.graph.like(np.nan, rows))
+
+
+def equal_parts(walk: Walk, one: Chosen, parts: int, rest: list[int]) -> Chosen:
+    """So many parts of the rows beside each other, as a batch has equally many each; NaN where
+    they cannot be, and the model fails.  Such rows lie along the axis behind that of the parts."""
+    graph, most = walk.graph, one.rows.shape[0] // parts
+    if not one.rows.is_float or not most:
+        raise one.why
+    front, count = in_front(walk, one), count_of(walk, one)
+    length = graph.op("Div", count, parts)
+    begins = graph.op("Mul", graph.constant(np.arange(parts)), length)
+    at = graph.op("Add", graph.constant(np.arange(most)[:, None]), begins)
+    at = graph.op("Clip", at, graph.like(0, at), graph.like(one.rows.shape[0] - 1, at))
+    rows = graph.op("Where", graph.op("Equal", graph.op("Mul", length, parts), count),
+                    graph.op("Gather", front.rows, at, axis=0), graph.like(np.nan, front.rows))
+    return one.but(rows=reshaped(walk, rows, (most, parts, *rest)), along=1, first=True, of=None,
+                   mask=first_places(walk, most, length), column=None)
 
 
 def taken(walk: Walk, node: Node, places: Chosen) -> Chosen | None:

@@ -25,8 +25,9 @@ from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 ELEMENTWISE_OF_ROWS = ELEMENTWISE | frozenset(
-    "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Clip Cos Elu Gelu HardSigmoid HardSwish "
-    "IsInf IsNaN LeakyRelu Mish Mod PRelu Selu Sin Softplus Softsign Tan ThresholdedRelu".split())
+    "Acos Acosh Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Celu "
+    "Clip Cos Cosh Elu Gelu HardSigmoid HardSwish IsInf IsNaN LeakyRelu Mish Mod PRelu Selu "
+    "Shrink Sin Sinh Softplus Softsign Swish Tan ThresholdedRelu".split())
 _OF_SAMPLES = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
                "GlobalMaxPool", "MaxPool")
 """Operators that keep samples apart, which lie along the first axis."""
@@ -81,6 +82,7 @@ def between(walk: Walk, node: Node, x: Value, start: Value, end: Value,
 def repeated(walk: Walk, node: Node) -> Chosen | None:
     """An Expand to as many rows as a mask has places; None of any other."""
     from run_model_tools.onnx_repair.rules.chosen.axes import for_each
+    from run_model_tools.onnx_repair.rules.chosen.places import dealt
 
     x, shape = node.tensor(0), node.tensor(1)
     if (made_of_shape := for_each(walk, x, shape)) is not None:
@@ -100,11 +102,14 @@ def repeated(walk: Walk, node: Node) -> Chosen | None:
         ahead = walk.graph.values[made.input[0]]
     extents = rest.ints()
     if ahead.elem_type != TensorProto.BOOL or extents is None or walk.is_open or x.rank > len(
-            extents) + 1 or x.rank == len(extents) + 1 and x.shape[0] != 1:
+            extents) + 1:
         return None
+    refused = not_constant("the shape", shape.name)
+    if x.rank == len(extents) + 1 and x.shape[0] != 1:
+        x = dealt(walk, chosen(walk, node, ahead, ahead, refused), x)
     rows = expanded(walk, x, (ahead.size, *np.broadcast_shapes(
         x.shape[max(x.rank - len(extents), 0):], tuple(extents))))
-    return chosen(walk, node, rows, ahead, not_constant("the shape", shape.name))
+    return chosen(walk, node, rows, ahead, refused)
 
 
 def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
@@ -121,9 +126,11 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
     from run_model_tools.onnx_repair.rules.chosen.axes import keeps_places, of_other_axes
     from run_model_tools.onnx_repair.rules.chosen.counts import shape_of_rows
     from run_model_tools.onnx_repair.rules.chosen.order import largest
-    from run_model_tools.onnx_repair.rules.chosen.places import assigned, counted
+    from run_model_tools.onnx_repair.rules.chosen.places import assigned, counted, known_beside
 
     op = node.op if not node.domain else f"{node.domain}.{node.op}"
+    node.inputs = known_beside(walk, node, op)
+    given = [i for i in node.inputs if isinstance(i, Chosen)]
     if op == "ScatterND" and (own := assigned(walk, node)) is not None:
         return [own]
     if any(i.of and (op not in _KEEP_PLACES or i.column is not None and op in (
@@ -341,6 +348,7 @@ def _assigned(walk: Walk, node: Node) -> Value:
     """A ScatterND to the places of a mask, of as many updates: the model fails with another number.
     """
     from run_model_tools.onnx_repair.rules.chosen.among import written
+    from run_model_tools.onnx_repair.rules.chosen.places import dealt
 
     graph = walk.graph
     x, places, updates = node.inputs
@@ -356,29 +364,17 @@ def _assigned(walk: Walk, node: Node) -> Value:
     if not is_same(walk, places, updates):
         if not updates.first or rows.shape[1:] != x.shape[deep:]:
             raise places.why
-        # The first place gets the first one, and so on.
-        mask = reshaped(walk, places.mask, (places.mask.size,))
-        ordinal = graph.op("CumSum", cast(walk, mask, TensorProto.INT64), np.array(0))
-        last = graph.like(rows.shape[0], ordinal)
-        # Where they are too few, ONNX Runtime fails.
-        lacking = graph.op("Greater", ordinal, last) if rows.shape[0] < mask.size else None
-        ordinal = graph.op("Sub", graph.op("Clip", ordinal, graph.like(1, ordinal), last), 1)
-        rows = graph.op("Gather", rows, ordinal, axis=0)
-        if lacking is not None:
-            if not rows.is_float:
-                raise places.why
-            lacking = reshaped(walk, lacking, (mask.size, *[1] * (rows.rank - 1)))
-            rows = graph.op("Where", lacking, graph.like(np.nan, rows), rows)
+        rows = dealt(walk, places, rows, exactly=False)
     if rows.size != x.size or rows.elem_type != x.elem_type:
         raise places.why
     mask = reshaped(walk, places.mask, (*x.shape[:deep], *[1] * (x.rank - deep)))
     return graph.op("Where", mask, reshaped(walk, rows, x.shape), x)
 
 
-def _reshaped(walk: Walk, node: Node, one: Chosen) -> Chosen:
-    """Each row in another shape, or its elements as rows."""
+def _reshaped(walk: Walk, node: Node, one: Chosen) -> Chosen | Value:
+    """Each row in another shape, or its elements as rows, or as many rows as a shape needs."""
     from run_model_tools.onnx_repair.rules.chosen.counts import shape_of_rows
-    from run_model_tools.onnx_repair.rules.chosen.places import counted
+    from run_model_tools.onnx_repair.rules.chosen.places import as_many, counted, equal_parts
 
     if one.column is not None and one.rows.shape[1:] != (1,):
         one = counted(walk, one)
@@ -400,6 +396,10 @@ def _reshaped(walk: Walk, node: Node, one: Chosen) -> Chosen:
     if rest and first == 0 and rest.count(-1) == 1:
         rest = [extent if extent >= 0 else each // -int(np.prod(rest)) for extent in rest]
     parts = int(np.prod(rest))
+    if first > 0 and min(rest, default=1) > 0 and not one.cut and first * parts % each == 0:
+        return reshaped(walk, as_many(walk, one, first * parts // each), (first, *rest))
+    if first > 1 and rest[:1] == [-1] and parts == -each and not one.cut:
+        return equal_parts(walk, one, first, rest[1:])
     if first > 0 or rest and min(rest) <= 0 or each % parts or first == 0 and each != parts:
         raise one.why
     return _in_parts(walk, one, rest)
