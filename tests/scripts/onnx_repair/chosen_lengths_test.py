@@ -20,6 +20,17 @@ from run_model_tools.onnx_repair.repair import repair
         back = CumSum<exclusive = 1, reverse = 1>(c, zero)""", "around first some sums back"),
     (CHOSEN + """later = Slice(c, one, end) before = Slice(c, zero, minus) d = Sub(later, before)
         inner = Slice(c, one, minus)""", "before d inner"),
+    (CHOSEN + """begins = Constant<value_ints = [0, 1]>() axes = Constant<value_ints = [0, 1]>()
+        ends = Concat<axis = 0>(n, minus)
+        some = Slice(c, begins, ends, axes) all = Slice(c, begins, ends)
+        later = Constant<value_ints = [-3, 1]>() turned = Constant<value_ints = [1, 0]>()
+        far = Concat<axis = 0>(end, end) those = Slice(c, later, far, turned)
+        whole = Concat<axis = 0>(n, four) zeros = Constant<value_ints = [0, 0]>()
+        every = Slice(c, zeros, whole)""",
+     "some all those every"),
+    (CHOSEN + """shape = Constant<value_ints = [8, 4]>()
+        wide = ScatterElements(shape, zero, n) p = Unsqueeze(at, one) i = Expand(p, wide)
+        v = Neg(c) y = ScatterElements<axis = -2>(x, i, v)""", "i y"),
     (CHOSEN + """lack = Sub(eight, n) pads = Concat<axis = 0>(zero, zero, lack, zero)
         y = Pad(c, pads) v = Identity(y)""", "v")])
 def test_more_and_fewer_rows(nodes, outputs):

@@ -74,6 +74,12 @@ def numbers_of(walk: Walk, value: Value) -> list[Number]:
                              np.arange(first.size).reshape(first.shape))
         places = evaluate(node, given, "", OPSET)
         return unknown if places is None else [known[place] for place in places[0].ravel()]
+    if node.op_type == "ScatterElements" and value.rank == 1 and inputs[1].array is not None \
+            and not any(a.name == "reduction" and a.s != b"none" for a in node.attribute):
+        known = numbers_of(walk, inputs[0])
+        for place, number in zip(inputs[1].ints() or [], numbers_of(walk, inputs[2])):
+            known[place] = number
+        return known
     if node.op_type == "ReduceMin" and value.size == 1:
         return [_least(walk, numbers_of(walk, inputs[0]))]
     if node.op_type == "Min" and all(one.size == value.size for one in inputs):

@@ -57,19 +57,28 @@ def _joined(walk: Walk, values: list[Value]) -> Value:
 
 
 def rows_between(walk: Walk, node: Node, one: Chosen) -> Chosen | None:
-    """A Slice of the chosen rows from known places on; None of any other."""
+    """A Slice of the chosen rows from known places on, which may take known parts of each, too;
+    None of any other."""
     if node.opset < 10 or any(v is not None and v.array is None
                               for v in (node.get(n) for n in (1, 3, 4))):
         return None
-    starts, axes, steps = (node.ints(n, "the begin and steps") for n in (1, 3, 4))
-    if (axes or list(range(len(starts or [])))) != [0] or (steps or [1]) != [1]:
+    starts, axes, steps = (node.ints(n, "the begin and steps") or [] for n in (1, 3, 4))
+    axes = [axis % one.rows.rank for axis in axes] or [*range(len(starts))]
+    ends = numbers_of(walk, node.tensor(2))
+    if 0 not in axes or {*steps} - {1} or not len(starts) == len(axes) == len(ends):
         return None
-    count, (start,) = one.rows.shape[0], starts or [0]
-    (last,) = numbers_of(walk, node.tensor(2))
+    parts = {axis: (start, end.most) for axis, start, end in zip(axes, starts, ends) if end.exact}
+    if any(axis and axis not in parts for axis in axes):
+        return None
+    count, start, last = one.rows.shape[0], starts[axes.index(0)], ends[axes.index(0)]
     if last.all_of is not None and is_same(walk, one, last.all_of):
         last = Number(count, exact=True)
     if not last.exact or last.most is None:
         return None
+    if len(axes) > 1:
+        of_each = {axis: range(*slice(*parts[axis]).indices(one.rows.shape[axis]))
+                   for axis in axes if axis}
+        one = one.but(rows=sliced(walk, one.rows, of_each))
     end = last.most
     if start < 0:
         return None

@@ -138,6 +138,8 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         node.inputs = [counted(walk, i) if isinstance(i, Chosen) else i for i in node.inputs]
         given = [i for i in node.inputs if isinstance(i, Chosen)]
     one = given[0]
+    if op == "ScatterElements":
+        node.attrs["axis"] = node.attrs.get("axis", 0) % (one.lead + one.rows.rank)
     alone = node.inputs[0] is one and len(given) == 1
     if not any(i.cut for i in given) and (along := along_rows(walk, node, op, given)) is not None:
         return [along]
