@@ -29,9 +29,11 @@ esac
 NAME=${VENV##*/}
 PYTHON=${RUN_MODEL_PYTHON:-/usr/bin/python3}
 
-# A venv cannot be moved, and depends on its interpreter: both belong to the key.
+# A venv cannot be moved, and depends on its interpreter: both belong to the key. Several checkouts may
+# have one build folder, by links.
 key() {
-  printf '%s %s %s' "$(hash_of "$REQUIREMENTS")" "$VENV" "$("$PYTHON" -V)" | sha256sum | cut -d' ' -f1
+  printf '%s %s %s' "$(hash_of "$REQUIREMENTS")" "$(readlink -m "$VENV")" "$("$PYTHON" -V)" |
+    sha256sum | cut -d' ' -f1
 }
 is_done() {
   [[ -x $VENV/bin/python ]] && stamp_is "$NAME" "$(key)"
