@@ -159,7 +159,8 @@ class Walk:
                 self.graph.kept = False
             _check_attributes(node)
             _check_inputs(node, given)
-            if node.op in _KEPT and isinstance(made, Value) and made.size <= _KNOWN:
+            if ((node.op in _KEPT or _has_kept(node)) and isinstance(made, Value)
+                    and made.size <= _KNOWN):
                 found = self._evaluate(node)
                 made.known = None if found is None else found[0]
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
@@ -247,6 +248,8 @@ class Walk:
         values = [i for i in node.inputs if i is not None]
         if varies(values) and any(np.size(f) > MOST_EXTENTS for f in found):
             return None
+        if _has_kept(node) and any(f.dtype.kind == "f" for f in found):
+            return None
         results = iter(found)
         made = [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
         for one in made:
@@ -255,10 +258,11 @@ class Walk:
         return list(made)
 
     def _evaluate(self, node: Node) -> list[np.ndarray] | None:
-        """What a node of constants gives, if it is not too large and known beforehand."""
+        """What a node of constants, or of numbers that are known though their operators are kept,
+        gives, if it is not too large and known beforehand."""
         values = [i for i in node.inputs if i is not None]
-        if (not values or not is_function(node.proto)
-                or not all(isinstance(v, Value) and v.is_constant for v in values)):
+        if (not values or not is_function(node.proto) or not all(
+                isinstance(v, Value) and (v.is_constant or v.known is not None) for v in values)):
             return None
         if _is_too_large(node, 2 * sum(
                 v.size * v.dtype.itemsize for v in values if isinstance(v, Value))):
@@ -268,11 +272,21 @@ class Walk:
         proto.CopyFrom(node.proto)
         proto.input[:] = [names[id(i)] if i is not None else "" for i in node.inputs]
         proto.output[:] = [f"o{n}" if wanted else "" for n, wanted in enumerate(node.wanted)]
-        found = evaluate(proto, {names[id(v)]: (v.type_proto(), v.array)  # type: ignore[misc]
-                                 for v in values if isinstance(v, Value)}, node.domain, node.opset)
+        found = evaluate(proto, {
+            names[id(v)]: (v.type_proto(),
+                           v.array if v.is_constant else v.known)  # type: ignore[misc]
+            for v in values if isinstance(v, Value)}, node.domain, node.opset)
         if found is None or any(np.dtype(f.dtype).kind not in "fiub" for f in found):
             return None
         return found
+
+
+def _has_kept(node: Node) -> bool:
+    """Whether an input is the result of an operator that is kept, and known all the same: of what
+    is made of it, only what are no floats can become constants, for kernels that compute with
+    bytes look for the operators between floats."""
+    return any(isinstance(i, Value) and not i.is_constant and i.known is not None
+               for i in node.inputs)
 
 
 def _check_attributes(node: Node) -> None:

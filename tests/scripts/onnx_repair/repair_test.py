@@ -106,6 +106,29 @@ def test_branches_and_loops_are_resolved():
     assert not {"Loop", "If"} & set(operators(made))
 
 
+def test_a_loop_may_be_bounded_by_a_quantised_constant():
+    """Keras' loops over a sequence compare a counter with its length, both as floats, and ONNX
+    Runtime's quantizer stores such a length as a byte, too."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "x"], ["w"]), helper.make_node("Cast", ["i"], ["f"], to=1),
+         helper.make_node("Less", ["f", "last"], ["d"])], "body",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (
+            ("i", INT64, []), ("c", BOOL, []), ("v", FLOAT, [3]))],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (
+            ("d", BOOL, []), ("w", FLOAT, [3]))])
+    held = {"byte": np.array(40, np.uint8), "scale": np.array(0.1, np.float32),
+            "none": np.array(0, np.uint8), "start": np.array(0, np.float32)}
+    nodes = [helper.make_node("DequantizeLinear", ["byte", "scale", "none"], ["length"]),
+             helper.make_node("Sub", ["length", "scale"], ["last"]),
+             helper.make_node("Less", ["start", "length"], ["yes"]),
+             helper.make_node("Loop", ["", "yes", "x"], ["sum"], body=body),
+             helper.make_node("Mul", ["sum", "length"], ["y"])]
+    x = noise(3)
+    made = check(model_of(nodes, {"x": (FLOAT, [3])}, {"y": FLOAT}, 15, held), {"x": x})
+    assert operators(made).count("Add") == 5
+    assert "DequantizeLinear" in operators(made)  # What is multiplied stays a byte.
+
+
 def test_a_sequence_is_mapped_by_what_sees_the_values_around_it():
     """As PyTorch exports torch.atleast_3d: SequenceMap is a function in which its body stands."""
     body = helper.make_graph(
