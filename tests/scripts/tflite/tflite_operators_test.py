@@ -384,6 +384,30 @@ def test_reversed_bytes_stay_what_they_are(tmp_path):
         np.testing.assert_array_equal(made[0], given[:, ::-1], strict=True)
 
 
+def test_bytes_set_apart_stay_what_they_are(tmp_path):
+    """As TensorFlow's converter writes it: zero with a scale of its own, which LiteRT passes over,
+    and along another axis than the last."""
+    n = TfliteNetwork(16)
+    x = n.tensor((2, 3), "int32", name="x")
+    n.inputs = [x]
+    depth = n.constant(np.array(4, np.int32))
+    for axis, shape, dtype, kept in ((-1, (2, 3, 4), "int8", ((0.25, -128), (4e-9, 0))),
+                                     (1, (2, 4, 3), "uint8", ((0.1, 3), (0.2, 9)))):
+        values = []
+        for number, (scale, zero) in zip((100, 7), kept):
+            values.append(n.tensor((), dtype, scale, zero))
+            n.tensors[values[-1]]["data"] = np.array(number, dtype)
+        n.outputs.append(n.add("ONE_HOT", [x, depth, *values], [n.tensor(shape, dtype, 0.5, 8)],
+                               "OneHotOptions", Axis=axis))
+    assert "error" not in compile_many({"o": n}, tmp_path)["o"]
+    given = np.array([[0, 3, 1], [2, -1, 4]], np.int32)
+    for made in (outputs_of(tmp_path / "o", {"x": given}),
+                 litert_or_skip(tmp_path / "o" / "net.tflite").run({"x": given})):
+        want = np.where(given[..., None] == np.arange(4), 100, 7)
+        np.testing.assert_array_equal(made[0], want.astype(np.int8), strict=True)
+        np.testing.assert_array_equal(made[1], want.swapaxes(1, 2).astype(np.uint8), strict=True)
+
+
 def softmax_of_16_bits() -> TfliteNetwork:
     """Of a thousand numbers, most of which are far behind the largest."""
     n = TfliteNetwork(13)

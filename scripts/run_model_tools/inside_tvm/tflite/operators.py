@@ -48,6 +48,7 @@ def converters(relay):
             _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
         "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
         "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
+        "ONE_HOT": lambda converter, op: _one_hot(relay, converter, op),
         "REVERSE_V2": lambda converter, op: _reversed(relay, converter, op),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
         "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
@@ -210,6 +211,26 @@ def _reversed(relay, converter, op):
     x = _inputs(converter, op)[0]
     for axis in converter.known_numbers(op.Inputs(1)):
         x = relay.reverse(x, axis)
+    return _as_stored(relay, x, source, target)
+
+
+def _one_hot(relay, converter, op):
+    """One value where an index says so and another elsewhere; of quantized tensors what is stored,
+    whatever the scales of all are."""
+    from tflite.OneHotOptions import OneHotOptions
+
+    target = converter.graph.tensors[int(op.Outputs(0))]
+    indices, _, on, off = _inputs(converter, op)
+    on, off = (_as_stored(relay, x, converter.graph.tensors[int(op.Inputs(i))], target)
+               for i, x in ((2, on), (3, off)))
+    return relay.one_hot(indices, relay.reshape(on, ()), relay.reshape(off, ()),
+                         converter.known_numbers(op.Inputs(1))[0],
+                         options_of(op, OneHotOptions).Axis(),
+                         "float32" if target.is_whole else target.dtype)
+
+
+def _as_stored(relay, x, source, target):
+    """Numbers of one quantized tensor, as what is stored for them stands for in another."""
     if not source.is_whole or not target.is_whole:
         return x
     (old, zero), (new, other) = ((t.quantized.scales[0], int(t.quantized.zero_points[0]))
