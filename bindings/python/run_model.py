@@ -196,11 +196,10 @@ class Model:
         view = _Tensor()
         with self._lock:
             _call("output", self._open(), index, ctypes.byref(view))
-            dtype = _dtype(view.dtype)
-            shape = tuple(view.shape[:view.ndim])
-            count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            data = ctypes.string_at(view.data + view.byte_offset, count) if count else b""
-        return np.frombuffer(bytearray(data), dtype).reshape(shape)
+            copy = np.empty(tuple(view.shape[:view.ndim]), _dtype(view.dtype))
+            if copy.nbytes:
+                ctypes.memmove(copy.ctypes.data, view.data + view.byte_offset, copy.nbytes)
+        return copy
 
     def results(self, classes: int = 5) -> list[dict[str, Any]]:
         """What the last run found in the picture that was set: a dictionary for each task, with
