@@ -80,8 +80,7 @@ def _load() -> ctypes.CDLL:
     except OSError as error:
         raise ImportError(f"{error}; put librun_model.so beside {__file__}, or its path into "
                           "RUN_MODEL_LIBRARY") from error
-    for name in ("version", "last_error"):
-        getattr(library, f"run_model_{name}").restype = ctypes.c_char_p
+    library.run_model_version.restype = library.run_model_last_error.restype = ctypes.c_char_p
     model, size, place = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER
     text, whole = ctypes.c_char_p, ctypes.c_int
     for name, arguments in {
@@ -93,16 +92,18 @@ def _load() -> ctypes.CDLL:
             "set_pixels": [model, size, ctypes.c_void_p, whole, whole, whole, whole],
             "run": [model], "output": [model, size, place(_Tensor)],
             "results": [model, size, place(text)]}.items():
-        getattr(library, f"run_model_{name}").argtypes = arguments
+        _FUNCTIONS[name] = getattr(library, f"run_model_{name}")
+        _FUNCTIONS[name].argtypes = arguments
     return library
 
 
+_FUNCTIONS: dict[str, Any] = {}
 _LIBRARY = _load()
 __version__ = _LIBRARY.run_model_version().decode()
 
 
 def _call(name: str, *arguments: Any) -> None:
-    code = getattr(_LIBRARY, f"run_model_{name}")(*arguments)
+    code = _FUNCTIONS[name](*arguments)
     if code:
         raise Error(_LIBRARY.run_model_last_error().decode(errors="replace"), code)
 
@@ -159,7 +160,8 @@ class Model:
                 raise Error(f"'{self.inputs[index].name}' is {dtype}, and numbers of {array.dtype} "
                             "beyond its range were given", 6)
             array = converted
-        array = np.require(array, dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
+        if not array.flags.c_contiguous:
+            array = array.copy()
         shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         tensor = _Tensor(array.ctypes.data, _Device(_CPU, 0), array.ndim,
                          self._types[index], shape, None, 0)
@@ -224,7 +226,7 @@ class Model:
             for key, value in (*enumerate(arrays), *named.items()):
                 self.set_input(key, value)
             self.run()
-            return [self.get_output(i) for i in range(len(self.outputs))]
+            return [self.get_output(i) for i in range(self._count("output"))]
 
     def close(self) -> None:
         """Frees the model; nothing else of it works afterwards."""
@@ -252,11 +254,14 @@ class Model:
         _call(f"{kind}_info", self._open(), index, ctypes.byref(info))
         return info
 
+    def _count(self, kind: str) -> int:
+        count = ctypes.c_size_t()
+        _call(f"{kind}_count", self._open(), ctypes.byref(count))
+        return count.value
+
     def _infos(self, kind: str) -> list[TensorInfo]:
         with self._lock:
-            count = ctypes.c_size_t()
-            _call(f"{kind}_count", self._open(), ctypes.byref(count))
-            infos = [self._info(kind, i) for i in range(count.value)]
+            infos = [self._info(kind, i) for i in range(self._count(kind))]
             return [TensorInfo(info.name.decode(), tuple(info.shape[:info.ndim]),
                                _dtype(info.dtype)) for info in infos]
 
