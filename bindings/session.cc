@@ -66,7 +66,10 @@ Session::Session(const PackageRequest& request, const std::string& labels, int t
   check_metadata(package_, executor_);
   if (labels_.empty() || !package_.metadata) return;
   for (Task& task : package_.metadata->tasks) {
-    if (task.labels.empty()) task.labels = labels_;
+    const bool of_classes = task.kind() == TaskKind::kClassification ||
+                            task.kind() == TaskKind::kDetection ||
+                            task.kind() == TaskKind::kSegmentation;
+    if (of_classes && task.labels.empty()) task.labels = labels_;
   }
 }
 
