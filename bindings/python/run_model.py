@@ -7,8 +7,8 @@
         print(found["top"][0])
     scores, = model(numpy_array)            # tensors in, tensors out
 
-This file and the library may lie anywhere: the library is looked for where RUN_MODEL_LIBRARY says,
-beside this file, in ../../../lib of it, as an installation has it, and where the system looks.
+The library is looked for where RUN_MODEL_LIBRARY says, beside this file, where an installation has it
+that this file is part of, and where the system looks.
 """
 
 from __future__ import annotations
@@ -71,9 +71,12 @@ class _Options(ctypes.Structure):
 
 def _load() -> ctypes.CDLL:
     here = Path(__file__).resolve().parent
-    named = os.environ.get("RUN_MODEL_LIBRARY")
-    beside = [here / "librun_model.so", *here.parent.parent.parent.glob("lib/**/librun_model.so")]
-    found = named or next((str(path) for path in beside if path.is_file()), "librun_model.so.0")
+    places = [here]
+    if here.parts[-3:] == ("share", "run_model", "python"):
+        places += [here.parents[2] / "lib", *(here.parents[2] / "lib").glob("*-linux-*")]
+    beside = (str(folder / "librun_model.so") for folder in places
+              if (folder / "librun_model.so").is_file())
+    found = os.environ.get("RUN_MODEL_LIBRARY") or next(beside, "librun_model.so.0")
     try:
         # Global, since some compiled libraries refer to functions of it by name.
         library = ctypes.CDLL(found, mode=ctypes.RTLD_GLOBAL)
