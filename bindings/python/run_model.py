@@ -7,8 +7,8 @@
         print(found["top"][0])
     scores, = model(numpy_array)            # tensors in, tensors out
 
-The library is looked for where RUN_MODEL_LIBRARY says, beside this file, where an installation has it
-that this file is part of, and where the system looks.
+The library is looked for where RUN_MODEL_LIBRARY says, beside this file, where the installation has
+it that this file is part of, and where the system looks.
 """
 
 from __future__ import annotations
