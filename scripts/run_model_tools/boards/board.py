@@ -13,8 +13,8 @@ from run_model_tools.targets import named_targets
 
 PROGRAMS = ("run_model", "check_zoo")
 # Packed where they have been built.
-_MORE_PROGRAMS = ("rpc_server", "librun_model.so")
-_MODULE = "run_model.py"  # with that library
+_MODULE, _MODULE_NEEDS = "run_model.py", "librun_model.so"
+_MORE_PROGRAMS = ("rpc_server", _MODULE_NEEDS)
 # What check_zoo reads beside the models and the reference results.
 _TABLES = ("targets.json", "tolerances.json")
 
@@ -49,7 +49,8 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
                                           f"--preset {target.preset} --target {program}.")
         files[program] = programs / program
     more = tuple(name for name in _MORE_PROGRAMS if (programs / name).is_file())
-    files |= {name: programs / name for name in (*more, _MODULE) if (programs / name).is_file()}
+    module = (_MODULE,) if _MODULE_NEEDS in more else ()
+    files |= {name: programs / name for name in (*more, *module)}
     for table in _TABLES:
         files[f"artifacts/{table}"] = data / table
     files["labels/imagenet.txt"] = root / "labels" / "imagenet.txt"
