@@ -49,6 +49,15 @@ def test_all_that_a_check_reads_and_nothing_else(pieces):
           ("model.so", "model.json", "model.params", "metadata.json"))])
 
 
+def test_the_module_goes_with_its_library(pieces):
+    (pieces / "bin" / "run_model.py").write_text("")
+    assert "run_model.py" not in plan(pieces).files
+    (pieces / "bin" / "librun_model.so").write_bytes(b"")
+    made = plan(pieces)
+    assert {"run_model.py", "librun_model.so"} <= made.files.keys()
+    assert "librun_model.so" in made.programs and "run_model.py" not in made.programs
+
+
 @pytest.mark.parametrize("missing, code, words", [
     ("bin/check_zoo", 3, "cmake --preset host"),
     ("images/cat.png", 3, "--images"),
