@@ -1,7 +1,7 @@
 /* Compiled models from C, and from every language that calls C: librun_model.so.
  *
  * Functions give RUN_MODEL_OK or what went wrong, which is the exit code that the programs have for
- * it (the README's table); run_model_last_error() then has the sentence.  They neither print nor
+ * it (`run_model --help`); run_model_last_error() then has the sentence.  They neither print nor
  * end the process.  Texts are UTF-8 and end with a 0.  A model is for one thread at a time;
  * different models may be used by different threads. */
 #ifndef RUN_MODEL_C_API_H_
