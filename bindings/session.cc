@@ -64,12 +64,9 @@ Session::Session(const PackageRequest& request, const std::string& labels, int t
       labels_(labels.empty() ? std::vector<std::string>() : read_labels(labels)),
       executor_(package_.files, on_threads(threads)) {
   check_metadata(package_, executor_);
-  if (labels_.empty() || !package_.metadata) return;
+  if (!package_.metadata) return;
   for (Task& task : package_.metadata->tasks) {
-    const bool of_classes = task.kind() == TaskKind::kClassification ||
-                            task.kind() == TaskKind::kDetection ||
-                            task.kind() == TaskKind::kSegmentation;
-    if (of_classes && task.labels.empty()) task.labels = labels_;
+    if (lacks_labels(task)) task.labels = labels_;
   }
 }
 

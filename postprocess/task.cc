@@ -38,4 +38,11 @@ void set_score_threshold(Task& task, double threshold) {
   }
 }
 
+bool lacks_labels(const Task& task) {
+  const bool of_classes = task.kind() == TaskKind::kClassification ||
+                          task.kind() == TaskKind::kDetection ||
+                          task.kind() == TaskKind::kSegmentation;
+  return of_classes && task.labels.empty();
+}
+
 }  // namespace run_model

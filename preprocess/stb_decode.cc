@@ -200,7 +200,7 @@ std::vector<std::uint8_t> with_whole_palette(Bytes file) {
   const std::size_t entries = file[kTgaEntriesAt] | std::size_t{file[kTgaEntriesAt + 1]} << 8;
   const std::size_t entry_bytes = (std::size_t{file[kTgaEntryBitsAt]} + 7) / 8;
   const std::size_t end = kTgaHeaderBytes + file[kTgaNoteBytesAt] + entries * entry_bytes;
-  if (file[kTgaHasPaletteAt] == 1 && entries > 0 && end <= file.size()) {
+  if (entries > 0 && end <= file.size()) {
     whole[kTgaEntriesAt] = whole[kTgaEntriesAt + 1] = 0xFF;
     whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(end),
                  (kTgaMostEntries - entries) * entry_bytes, 0);
@@ -249,13 +249,14 @@ RawPicture decode_psd(Bytes file, const std::string& what) {
 
 RawPicture decode_tga(Bytes file, const std::string& what) {
   const Bytes header = picture_reader(file, what).octets(kTgaHeaderBytes);
-  if (header[kTgaHasPaletteAt] == 1 &&
-      (header[kTgaFirstEntryAt] != 0 || header[kTgaFirstEntryAt + 1] != 0)) {
+  const bool has_palette = header[kTgaHasPaletteAt] == 1;
+  if (has_palette && (header[kTgaFirstEntryAt] != 0 || header[kTgaFirstEntryAt + 1] != 0)) {
     throw Error(ErrorKind::kImage,
                 what + ": the palette of the TGA picture does not begin at entry 0",
                 "convert the picture to PNG");
   }
-  RawPicture picture = decode_with_stb(with_whole_palette(file), what);
+  RawPicture picture =
+      has_palette ? decode_with_stb(with_whole_palette(file), what) : decode_with_stb(file, what);
   if ((header[kTgaDescriptorAt] & kTgaRightToLeft) != 0) {
     picture.image = apply_orientation(std::move(picture.image), kMirrored);
   }

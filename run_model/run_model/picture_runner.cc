@@ -185,12 +185,7 @@ void PictureRunner::choose_tasks() {
   }
   for (Task& task : tasks_) {
     if (settings_.score_threshold) set_score_threshold(task, *settings_.score_threshold);
-    const bool of_classes = task.kind() == TaskKind::kClassification ||
-                            task.kind() == TaskKind::kDetection ||
-                            task.kind() == TaskKind::kSegmentation;
-    if (settings_.labels_given && task.labels.empty() && of_classes) {
-      task.labels = read_labels(settings_.labels);
-    }
+    if (settings_.labels_given && lacks_labels(task)) task.labels = read_labels(settings_.labels);
   }
 }
 

@@ -317,4 +317,7 @@ std::vector<Task> parse_tasks(std::string_view text, const std::string& name);
 // Replaces the score threshold of detections and the thresholds of masks and landmarks' confidence.
 void set_score_threshold(Task& task, double threshold);
 
+// Whether it finds classes and has no names of its own for them.
+bool lacks_labels(const Task& task);
+
 }  // namespace run_model

@@ -23,15 +23,15 @@ _SMALLEST_EXPONENT = 2
 def rows_of_table(walk: Walk, x: Value, places: Value) -> Value | None:
     """What is gathered along the first axis of a table whose numbers need few bits; None of others.
     """
-    table = _known_floats(walk, x)
-    if table is None or places.is_constant:
+    table = None if places.is_constant else _known_floats(walk, x)
+    if table is None:
         return None
     matrix = table.reshape(len(table), -1)
     found = few_bits(matrix.T)
     if found is None or found.bits == 16 and not found.is_half and not _are_products(matrix):
         return None
     rows = (_of_sixteen_bits(walk, found, places) if found.bits == 16
-            else _of_steps(walk, found, matrix.shape[1], places))
+            else rows_of_steps(walk, found, matrix.shape[1], places))
     return cast(walk, reshaped(walk, rows, (*places.shape, *x.shape[1:])), x.elem_type)
 
 
@@ -66,11 +66,12 @@ def _gathered(walk: Walk, columns: np.ndarray, places: Value) -> Value:
     return graph.op("Gather", graph.constant(np.ascontiguousarray(columns.T)), places, axis=0)
 
 
-def _of_steps(walk: Walk, found: FewBits, length: int, places: Value) -> Value:
-    """Rows of 4 or 8 bits."""
+def rows_of_steps(walk: Walk, found: FewBits, length: int, places: Value) -> Value:
+    """float32 (*places, length): rows of a table of 4 or 8 bits, whose columns `found` has as rows.
+    """
     graph = walk.graph
     assert found.steps is not None and found.zeros is not None
-    numbers = (gather_nibbles(walk, found.numbers.T, places) if found.bits == 4
+    numbers = (_nibbles(walk, found.numbers.T, places) if found.bits == 4
                else _gathered(walk, found.numbers, places))
     zeros: Value | int = int(found.zeros[0, 0])
     if (found.zeros != zeros).any():
@@ -122,7 +123,7 @@ def _of_sixteen_bits(walk: Walk, found: FewBits, places: Value) -> Value:
         "Mul", meant(last_place, high), cast(walk, low, TensorProto.FLOAT)))
 
 
-def gather_nibbles(walk: Walk, numbers: np.ndarray, places: Value) -> Value:
+def _nibbles(walk: Walk, numbers: np.ndarray, places: Value) -> Value:
     """uint8 (*places, length): rows of uint8 (rows, length) below 16, two to a byte until then."""
     graph, length = walk.graph, numbers.shape[1]
     even = np.pad(numbers, [(0, 0), (0, length % 2)])

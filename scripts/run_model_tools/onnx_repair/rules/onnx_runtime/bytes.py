@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
+from run_model_tools.few_bits import FewBits
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
@@ -38,7 +39,7 @@ from run_model_tools.onnx_repair.rules.quantisation import (
 )
 from run_model_tools.onnx_repair.rules.recurrent import Product, Products, part, unrolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated
-from run_model_tools.onnx_repair.rules.tables import gather_nibbles
+from run_model_tools.onnx_repair.rules.tables import rows_of_steps
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -326,10 +327,10 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     axis, along = (node.attrs.get(key, default) % numbers.ndim for key, default in (
         ("gather_axis", 0), ("quantize_axis", 1)))
     block = node.attrs.get("block_size", 128)
-    if bits == 4 and axis == 0 and numbers.ndim == 2:
-        rows = gather_nibbles(walk, numbers, places)
-    else:
-        rows = graph.op("Gather", graph.constant(numbers), places, axis=axis)
+    if (axis, along) == (0, 1) and numbers.ndim == 2 and scales.array is not None:
+        table = FewBits(bits, numbers.T, scales.array.astype(np.float32).T, zero.T, block)
+        return cast(walk, rows_of_steps(walk, table, numbers.shape[1], places), scales.elem_type)
+    rows = graph.op("Gather", graph.constant(numbers), places, axis=axis)
     if along == axis:
         counted = graph.op("Where", graph.op("Less", places, 0),
                            graph.op("Add", places, numbers.shape[axis]), places)
