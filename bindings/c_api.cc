@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +18,7 @@ using run_model::ErrorKind;
 
 // What the texts and shapes that were handed out lie in.
 struct run_model_model {
-  run_model_model(const run_model::PackageRequest& request, const std::string& labels, int threads)
-      : session(request, labels, threads) {}
+  explicit run_model_model(run_model::SessionOptions options) : session(std::move(options)) {}
 
   run_model::Session session;
   struct Described {
@@ -28,7 +28,7 @@ struct run_model_model {
   // By index; what was handed out stays where it is.
   std::map<std::size_t, Described> inputs, outputs;
   std::map<std::size_t, run_model::Tensor> views;
-  std::string results;
+  std::string json;
 };
 
 namespace {
@@ -107,13 +107,17 @@ int run_model_open(const char* name, const char* artifacts, const run_model_opti
   return guarded([&] {
     given(model, "the place for the model") = nullptr;
     const run_model_options chosen = options == nullptr ? run_model_options{} : *options;
-    run_model::PackageRequest request;
-    request.model = text_or_empty(name);
-    request.artifacts = std::filesystem::path(&given(artifacts, "the path of the artifacts"));
-    request.target = text_or_empty(chosen.target);
-    request.device = text_or_empty(chosen.device);
-    request.verify = chosen.skip_checksums == 0;
-    *model = new run_model_model(request, text_or_empty(chosen.labels), chosen.threads);
+    run_model::SessionOptions own;
+    own.request.model = text_or_empty(name);
+    own.request.artifacts = std::filesystem::path(&given(artifacts, "the path of the artifacts"));
+    own.request.target = text_or_empty(chosen.target);
+    own.request.verify = chosen.skip_checksums == 0;
+    own.device = text_or_empty(chosen.device);
+    own.labels = text_or_empty(chosen.labels);
+    own.tasks = text_or_empty(chosen.tasks);
+    if (chosen.score_threshold != 0.0) own.score_threshold = chosen.score_threshold;
+    own.threads = chosen.threads;
+    *model = new run_model_model(std::move(own));
   });
 }
 
@@ -159,6 +163,32 @@ int run_model_set_input(run_model_model* model, size_t index, const DLTensor* te
   });
 }
 
+int run_model_load_pixels(const char* path, uint8_t** pixels, int* width, int* height) {
+  return guarded([&] {
+    given(pixels, "the place for the pixels") = nullptr;
+    int& its_width = given(width, "the place for the width");
+    int& its_height = given(height, "the place for the height");
+    const std::string file = &given(path, "the path of the picture");
+    const run_model::Image image = run_model::load_picture(file).image;
+    *pixels = new std::uint8_t[image.byte_count()];
+    std::copy_n(image.data(), image.byte_count(), *pixels);
+    its_width = image.width();
+    its_height = image.height();
+  });
+}
+
+void run_model_free_pixels(uint8_t* pixels) { delete[] pixels; }
+
+int run_model_set_region(run_model_model* model, const run_model_region* region) {
+  return guarded([&] {
+    std::optional<run_model::PictureRegion> own;
+    if (region != nullptr) {
+      own = {region->x, region->y, region->width, region->height, region->angle};
+    }
+    given(model, "the model").session.set_region(own);
+  });
+}
+
 int run_model_set_picture(run_model_model* model, size_t index, const char* path, int width,
                           int height) {
   return guarded([&] {
@@ -196,7 +226,16 @@ int run_model_output(run_model_model* model, size_t index, DLTensor* view) {
 int run_model_results(run_model_model* model, size_t classes, const char** json) {
   return guarded([&] {
     given(json, "the place for the text") = nullptr;
-    model->results = given(model, "the model").session.results(classes);
-    *json = model->results.c_str();
+    model->json = given(model, "the model").session.results(classes);
+    *json = model->json.c_str();
+  });
+}
+
+int run_model_regions(run_model_model* model, const run_model_model* detector, const char** json) {
+  return guarded([&] {
+    given(json, "the place for the text") = nullptr;
+    const run_model::Session& follower = given(model, "the model").session;
+    model->json = given(detector, "the detector").session.regions_for(follower);
+    *json = model->json.c_str();
   });
 }

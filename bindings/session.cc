@@ -1,6 +1,7 @@
 #include "bindings/session.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <run_model/error.h>
@@ -8,16 +9,12 @@
 #include <run_model/network_outputs.h>
 #include <run_model/postprocess.h>
 #include "base/text.h"
+#include "preprocess/open_sides.h"
 #include "run_model/shared/task_json.h"
+#include "runtime/devices/device_name.h"
 
 namespace run_model {
 namespace {
-
-ExecutorOptions on_threads(int threads) {
-  ExecutorOptions options;
-  if (threads != 0) options.threads = std::make_shared<ThreadPool>(ThreadPoolOptions{threads});
-  return options;
-}
 
 const MetadataTensor& described_input(const Package& package, const std::string& name) {
   const std::string input = "the model's input " + in_quotes(name);
@@ -36,38 +33,45 @@ const MetadataTensor& described_input(const Package& package, const std::string&
   return *found;
 }
 
-// The input's shape with the sides that are asked for, where the model leaves them open.
-std::vector<std::int64_t> with_sides(const TensorInfo& input, std::string_view axes, int width,
-                                     int height) {
-  std::vector<std::int64_t> shape = input.shape;
-  for (std::size_t i = 0; i < std::min(shape.size(), axes.size()); ++i) {
-    if (axes[i] != 'H' && axes[i] != 'W') continue;
-    const std::int64_t asked = axes[i] == 'H' ? height : width;
-    const bool open = i < input.symbols.size() && !input.symbols[i].empty();
-    if (open ? asked <= 0 : asked != 0 && asked != shape[i]) {
-      throw Error(ErrorKind::kMismatch,
-                  "the model's input " + in_quotes(input.name) + " has " +
-                      (open ? "pictures of any size" : "the shape " + shape_name(shape)) +
-                      ", and a width of " + std::to_string(width) + " and a height of " +
-                      std::to_string(height) + " were asked for",
-                  open ? "say how large the model is to see them" : "give 0 for both");
-    }
-    if (open) shape[i] = asked;
+ExecutorOptions executor_options(const SessionOptions& options) {
+  ExecutorOptions own;
+  if (!options.device.empty()) own.devices = {parse_device_name(options.device)};
+  if (options.threads != 0) {
+    own.threads = std::make_shared<ThreadPool>(ThreadPoolOptions{options.threads});
   }
-  return shape;
+  return own;
+}
+
+// With the kind of the device that was named, by which an artifact's targets are chosen.
+PackageRequest for_device(PackageRequest request, const std::string& name) {
+  if (!name.empty()) {
+    request.device = device_type_name(parse_device_name(name).device_type).value_or("");
+  }
+  return request;
+}
+
+std::vector<Task> read_or_take(const SessionOptions& options, const Package& package) {
+  std::vector<Task> tasks;
+  if (!options.tasks.empty()) {
+    tasks = read_tasks(options.tasks);
+  } else if (package.metadata) {
+    tasks = package.metadata->tasks;
+  }
+  if (tasks.empty()) tasks.push_back({ClassificationTask(), {}, std::nullopt});
+  for (Task& task : tasks) {
+    if (options.score_threshold) set_score_threshold(task, *options.score_threshold);
+    if (!options.labels.empty() && lacks_labels(task)) task.labels = read_labels(options.labels);
+  }
+  return tasks;
 }
 
 }  // namespace
 
-Session::Session(const PackageRequest& request, const std::string& labels, int threads)
-    : package_(open_package(request)),
-      labels_(labels.empty() ? std::vector<std::string>() : read_labels(labels)),
-      executor_(package_.files, on_threads(threads)) {
+Session::Session(SessionOptions options)
+    : package_(open_package(for_device(options.request, options.device))),
+      tasks_(read_or_take(options, package_)),
+      executor_(package_.files, executor_options(options)) {
   check_metadata(package_, executor_);
-  if (!package_.metadata) return;
-  for (Task& task : package_.metadata->tasks) {
-    if (lacks_labels(task)) task.labels = labels_;
-  }
 }
 
 std::string Session::output_name(std::size_t index) const {
@@ -80,11 +84,18 @@ std::string Session::output_name(std::size_t index) const {
 void Session::set_picture(std::size_t index, const Image& image, int width, int height) {
   const TensorInfo& input = executor_.inputs().at(index);
   const Layout layout = parse_layout(described_input(package_, input.name).layout);
-  const std::vector<std::int64_t> shape = with_sides(input, layout_name(layout), width, height);
+  Preprocessing preprocessing = *package_.metadata->preprocessing;
+  std::optional<std::array<int, 2>> size;
+  if (width != 0 || height != 0) size = {width, height};
+  const std::vector<std::int64_t> shape = shape_with_sides(input, layout, size);
+  if (size) {
+    preprocessing.resize = resize_for_side(preprocessing, std::max(width, height));
+    preprocessing.crop = 0;
+  }
   if (shape != input.shape) executor_.set_input(index, Tensor::empty(shape, input.dtype));
   PreprocessReport report;
-  preprocess_into(image, *package_.metadata->preprocessing, layout, executor_.input(index),
-                  &report);
+  preprocess_into(image, preprocessing, layout, executor_.input(index), &report,
+                  region_ ? &*region_ : nullptr);
   picture_ = report;
   has_run_ = false;
 }
@@ -94,23 +105,40 @@ void Session::run() {
   has_run_ = true;
 }
 
-std::string Session::results(std::size_t classes) const {
+std::vector<TaskResult> Session::found(std::size_t classes) const {
   if (!picture_ || !has_run_) {
     throw Error(ErrorKind::kUsage, "results are of a picture, and none was set and run");
   }
-  const Metadata* metadata = package_.metadata ? &*package_.metadata : nullptr;
-  const std::vector<NetworkOutput> outputs = network_outputs(executor_, metadata);
-  std::vector<Task> tasks = metadata->tasks;
-  if (tasks.empty()) {
-    tasks.push_back({ClassificationTask(), labels_, std::nullopt});
+  const std::vector<NetworkOutput> outputs =
+      network_outputs(executor_, package_.metadata ? &*package_.metadata : nullptr);
+  std::vector<TaskResult> results;
+  for (const Task& task : tasks_) {
+    results.push_back(postprocess(task, outputs, *picture_, classes));
   }
+  return results;
+}
+
+std::string Session::results(std::size_t classes) const {
+  const std::vector<TaskResult> results = found(classes);
   Json list = Json::array();
-  for (const Task& task : tasks) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     Json item = Json::object();
-    put_result(task, postprocess(task, outputs, *picture_, classes), *picture_, item);
+    put_result(tasks_[i], results[i], *picture_, item);
     list.add(std::move(item));
   }
   return list.compact();
+}
+
+std::string Session::regions_for(const Session& other) const {
+  if (std::none_of(tasks_.begin(), tasks_.end(),
+                   [](const Task& task) { return task.kind() == TaskKind::kDetection; })) {
+    throw Error(ErrorKind::kUsage, "the model that is to find regions finds no boxes",
+                "take one whose tasks have a detection");
+  }
+  const std::vector<TaskResult> results = found(1);
+  return regions_json(
+             regions_of(results, other.tasks_, picture_->original_width, picture_->original_height))
+      .compact();
 }
 
 }  // namespace run_model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +12,26 @@
 #include <run_model/image.h>
 #include <run_model/package.h>
 #include <run_model/preprocessing.h>
+#include <run_model/task.h>
+#include <run_model/task_result.h>
 
 namespace run_model {
+
+struct SessionOptions {
+  PackageRequest request;
+  std::string device;                     // "opencl:1"; empty: what the artifact was compiled for
+  std::filesystem::path labels;           // of a classifier's classes; empty: the artifact's
+  std::filesystem::path tasks;            // in place of the artifact's; empty: those
+  std::optional<double> score_threshold;  // in place of those of the tasks
+  int threads = 0;                        // 0: as many as the machine has cores
+};
 
 // Not safe to use from two threads at once.
 class Session {
  public:
-  // `labels`: a file, or empty. Throws as open_package, read_labels, ThreadPool and GraphExecutor
-  // do, and Error(kMismatch) where the metadata is another model's.
-  Session(const PackageRequest& request, const std::string& labels, int threads);
+  // Throws as open_package, parse_device_name, read_labels, read_tasks, set_score_threshold,
+  // ThreadPool and GraphExecutor do, and Error(kMismatch) where the metadata is another model's.
+  explicit Session(SessionOptions options);
 
   GraphExecutor& executor() { return executor_; }
   const GraphExecutor& executor() const { return executor_; }
@@ -27,9 +39,12 @@ class Session {
   // As metadata.json has it, else as the executor does.
   std::string output_name(std::size_t index) const;
 
+  // Pictures that are set from now on are seen there only; nothing: as a whole.
+  void set_region(const std::optional<PictureRegion>& region) { region_ = region; }
+
   // Preprocesses a picture into an input, which `width` and `height` are the sides of where the
   // model leaves them open, else 0. Throws Error(kMismatch) where metadata.json does not say how,
-  // or the sides are others.
+  // or the sides are others, and as preprocess() does.
   void set_picture(std::size_t index, const Image& image, int width, int height);
 
   // A list with an object for each task, as the program run_model has it. Without tasks it is a
@@ -37,12 +52,19 @@ class Session {
   // last run, and as postprocess() does.
   std::string results(std::size_t classes) const;
 
+  // Where the detections of this one's results lead `other`: a list as the program has it. Throws
+  // as results() and region_of() do, and Error(kUsage) where no task is a detection.
+  std::string regions_for(const Session& other) const;
+
   void run();
 
  private:
+  std::vector<TaskResult> found(std::size_t classes) const;
+
   Package package_;
-  std::vector<std::string> labels_;
+  std::vector<Task> tasks_;  // a classification by the first output where there is no other
   GraphExecutor executor_;
+  std::optional<PictureRegion> region_;
   std::optional<PreprocessReport> picture_;  // the one that was set last
   bool has_run_ = false;                     // since it was set
 };

@@ -97,4 +97,21 @@ PictureRegion region_of(const Detection& detection, const RegionRule& rule) {
   return {x - width / 2, y - height / 2, width, height, angle};
 }
 
+std::vector<SeenRegion> regions_of(std::span<const TaskResult> found, std::span<const Task> tasks,
+                                   int width, int height) {
+  const auto ruled = std::find_if(tasks.begin(), tasks.end(),
+                                  [](const Task& task) { return task.region.has_value(); });
+  const RegionRule rule = ruled == tasks.end() ? RegionRule() : *ruled->region;
+  std::vector<SeenRegion> regions;
+  for (const TaskResult& result : found) {
+    const auto* detections = std::get_if<DetectionResult>(&result);
+    if (detections == nullptr) continue;
+    for (const Detection& detection : detections->detections) {
+      const PictureRegion region = region_of(detection, rule);
+      if (can_be_seen(region, width, height)) regions.push_back({region, detection});
+    }
+  }
+  return regions;
+}
+
 }  // namespace run_model

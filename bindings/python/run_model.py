@@ -65,8 +65,13 @@ class _Info(ctypes.Structure):
 
 class _Options(ctypes.Structure):
     _fields_ = [("target", ctypes.c_char_p), ("device", ctypes.c_char_p),
-                ("labels", ctypes.c_char_p), ("threads", ctypes.c_int),
+                ("labels", ctypes.c_char_p), ("tasks", ctypes.c_char_p),
+                ("score_threshold", ctypes.c_double), ("threads", ctypes.c_int),
                 ("skip_checksums", ctypes.c_int)]
+
+
+class _Region(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_double) for name in ("x", "y", "width", "height", "angle")]
 
 
 def _load() -> ctypes.CDLL:
@@ -85,12 +90,15 @@ def _load() -> ctypes.CDLL:
                           "RUN_MODEL_LIBRARY") from error
     library.run_model_version.restype = library.run_model_last_error.restype = ctypes.c_char_p
     model, size, place = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER
-    text, whole = ctypes.c_char_p, ctypes.c_int
+    text, whole, pixels = ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint8)
     for name, arguments in {
             "open": [text, text, place(_Options), place(model)], "close": [model],
             "input_count": [model, place(size)], "output_count": [model, place(size)],
             "input_info": [model, size, place(_Info)], "output_info": [model, size, place(_Info)],
             "set_input": [model, size, place(_Tensor)],
+            "load_pixels": [text, place(pixels), place(whole), place(whole)],
+            "free_pixels": [pixels], "set_region": [model, place(_Region)],
+            "regions": [model, model, place(text)],
             "set_picture": [model, size, text, whole, whole],
             "set_pixels": [model, size, ctypes.c_void_p, whole, whole, whole, whole],
             "run": [model], "output": [model, size, place(_Tensor)],
@@ -126,21 +134,40 @@ def _dtype(given: _DataType) -> np.dtype:
     return np.dtype(f"{kind}{given.bits // 8}")
 
 
+def load_picture(path: str | os.PathLike[str]) -> np.ndarray:
+    """The pixels of a picture file as the program run_model sees them, turned as its EXIF data say:
+    uint8 (height, width, 3), R, G, B."""
+    pixels = ctypes.POINTER(ctypes.c_uint8)()
+    width, height = ctypes.c_int(), ctypes.c_int()
+    _call("load_pixels", _path(path), *map(ctypes.byref, (pixels, width, height)))
+    try:
+        return np.ctypeslib.as_array(pixels, (height.value, width.value, 3)).copy()
+    finally:
+        _FUNCTIONS["free_pixels"](pixels)
+
+
 class Model:
     """A compiled model.  Threads may share it: it works for one at a time."""
 
     def __init__(self, artifacts: str | os.PathLike[str], name: str | None = None, *,
                  target: str | None = None, device: str | None = None, threads: int = 0,
-                 labels: str | os.PathLike[str] | None = None, verify: bool = True) -> None:
+                 labels: str | os.PathLike[str] | None = None,
+                 tasks: str | os.PathLike[str] | None = None,
+                 score_threshold: float | None = None, verify: bool = True) -> None:
         """`artifacts`: a folder, a library or an archive, as the program run_model takes; `name` of
         the model, where the folder may have several.  `target`: one of a folder's; `device`: "cpu",
-        "opencl", "vulkan" or "cuda"; `threads`: 0 for as many as the machine has cores; `labels`: a
-        file with the names of a classifier's classes; `verify`: whether checksums are compared.
+        "opencl", "vulkan:1" …, else what it was compiled for; `threads`: 0 for as many as the
+        machine has cores; `labels`: a file with the names of classes or points; `tasks`: a file that
+        says what the outputs mean (postprocess/README.md); `score_threshold`: of detections, in
+        place of the tasks' own; `verify`: whether checksums are compared.
         """
+        if score_threshold is not None and not 0 < score_threshold <= 1:
+            raise Error(f"score_threshold is {score_threshold}, and not above 0 and up to 1", 2)
         self._handle = ctypes.c_void_p()
         self._lock = threading.RLock()
         encoded = [None if text is None else text.encode() for text in (target, device)]
-        options = _Options(*encoded, _path(labels), threads, not verify)
+        options = _Options(*encoded, _path(labels), _path(tasks), score_threshold or 0.0, threads,
+                           not verify)
         _call("open", None if name is None else name.encode(), _path(artifacts),
               ctypes.byref(options), ctypes.byref(self._handle))
         self.inputs: list[TensorInfo] = self._infos("input")
@@ -172,15 +199,20 @@ class Model:
             _call("set_input", self._open(), index, ctypes.byref(tensor))
 
     def set_picture(self, picture: Any, key: int | str | None = None,
-                    size: tuple[int, int] = (0, 0)) -> None:
+                    size: tuple[int, int] = (0, 0), region: dict[str, float] | None = None
+                    ) -> None:
         """Writes a picture to an input (the model's only one, if `key` is None) as the artifact
         says that the model was trained.  `picture`: a file, or uint8 (height, width, 3), R, G, B.
-        `size`: width and height of what the model sees, where it leaves them open."""
+        `size`: width and height of what the model sees, where it leaves them open.  `region`: the
+        part of the picture that it sees, as regions() gives it."""
         if key is None and len(self.inputs) != 1:
             raise Error(f"the model has {len(self.inputs)} inputs: say which the picture is for", 2)
         index = 0 if key is None else self._index(key)
+        part = None if region is None else ctypes.byref(_Region(
+            *(region[name] for name in ("x", "y", "width", "height")), region.get("angle", 0.0)))
         if isinstance(picture, (str, bytes, os.PathLike)):
             with self._lock:
+                _call("set_region", self._open(), part)
                 _call("set_picture", self._open(), index, _path(picture), *size)
             return
         pixels = np.ascontiguousarray(picture)
@@ -188,6 +220,7 @@ class Model:
             raise Error(f"a picture is a file or uint8 (height, width, 3), and this is "
                         f"{pixels.dtype} {pixels.shape}", 2)
         with self._lock:
+            _call("set_region", self._open(), part)
             _call("set_pixels", self._open(), index, pixels.ctypes.data, pixels.shape[1],
                   pixels.shape[0], *size)
 
@@ -212,14 +245,23 @@ class Model:
         found = ctypes.c_char_p()
         with self._lock:
             _call("results", self._open(), classes, ctypes.byref(found))
-            text = found.value or b"[]"
-        return json.loads(text)
+            return json.loads(found.value or b"[]")
 
-    def see(self, picture: Any, classes: int = 5, size: tuple[int, int] = (0, 0)
-            ) -> list[dict[str, Any]]:
+    def regions(self, detector: Model) -> list[dict[str, Any]]:
+        """Where this model is to look at what `detector` found in its last run, the best first: x,
+        y, width, height and angle in the picture, by the rule that the artifact's tasks have for
+        it, and class, label and score of what was found."""
+        found = ctypes.c_char_p()
+        first, second = sorted((self, detector), key=id)  # as all threads take them
+        with first._lock, second._lock:
+            _call("regions", self._open(), detector._open(), ctypes.byref(found))
+            return json.loads(found.value or b"[]")
+
+    def see(self, picture: Any, classes: int = 5, size: tuple[int, int] = (0, 0),
+            region: dict[str, float] | None = None) -> list[dict[str, Any]]:
         """set_picture(), run() and results()."""
         with self._lock:
-            self.set_picture(picture, size=size)
+            self.set_picture(picture, size=size, region=region)
             self.run()
             return self.results(classes)
 

@@ -258,29 +258,11 @@ void PictureRunner::see(const Image& image, const PictureRegion* region, bool me
   interpret(report);
 }
 
-// What the detector finds, the best first, as the rule of the tasks has it.
+// What the detector finds, the best first.
 std::vector<SeenRegion> PictureRunner::find_regions(const Image& image) {
-  RegionRule rule;
-  for (const Task& task : tasks_) {
-    if (!task.region) continue;
-    rule = *task.region;
-    break;
-  }
   PictureReport found;
   detector_->see(image, nullptr, false, found);
-  std::vector<SeenRegion> regions;
-  for (const TaskResult& result : found.results) {
-    const auto* detections = std::get_if<DetectionResult>(&result);
-    if (detections == nullptr) continue;
-    for (const Detection& detection : detections->detections) {
-      const PictureRegion region = region_of(detection, rule);
-      // A box beyond the picture shows nothing.
-      if (can_be_seen(region, image.width(), image.height())) {
-        regions.push_back({region, detection});
-      }
-    }
-  }
-  return regions;
+  return regions_of(found.results, tasks_, image.width(), image.height());
 }
 
 PictureReport PictureRunner::run(const std::filesystem::path& path, bool measure,

@@ -10,6 +10,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "preprocess/open_sides.h"
 #include "preprocess/to_tensor.h"
 
 namespace run_model {
@@ -75,36 +76,6 @@ Layout choose_layout(const PreprocessingFlags& flags, const Metadata* metadata,
                 "run a model that takes no pictures with --inputs");
   }
   return first ? Layout::kNchw : Layout::kNhwc;
-}
-
-// The input's shape with the sides that the model leaves open as --size has them: they are 1 until
-// somebody sets them, and no picture should be made so small.
-std::vector<std::int64_t> with_sides(const PreprocessingFlags& flags, const TensorInfo& input,
-                                     std::string_view axes) {
-  std::vector<std::int64_t> shape = input.shape;
-  for (std::size_t i = 0; i < std::min(shape.size(), axes.size()); ++i) {
-    const bool tall = axes[i] == 'H';
-    if (!tall && axes[i] != 'W') continue;
-    const char* const side = tall ? "height" : "width";
-    const bool open = i < input.symbols.size() && !input.symbols[i].empty();
-    if (open && !flags.size) {
-      throw Error(ErrorKind::kMismatch,
-                  "the model leaves the sides of its pictures open: its input " +
-                      in_quotes(input.name) + " has any " + side,
-                  "say with --size, as in --size 640x480, how large it is to see them");
-    }
-    if (!flags.size) continue;
-    const int asked = (*flags.size)[tall ? 1 : 0];
-    if (!open && asked != shape[i]) {
-      throw Error(ErrorKind::kMismatch,
-                  "--size has a " + std::string(side) + " of " + std::to_string(asked) +
-                      ", and the model's input " + in_quotes(input.name) + " one of " +
-                      std::to_string(shape[i]),
-                  "leave --size out, or compile the model with --dynamic");
-    }
-    shape[i] = asked;
-  }
-  return shape;
 }
 
 ColorOrder choose_color_order(const PreprocessingFlags& flags, const Preprocessing* base,
@@ -194,10 +165,7 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
   const int longer = std::max(size.width, size.height);
   int usual = usual_resize(longer);
   if (base_crops) {
-    // Of a crop of another size, in proportion.
-    const bool other = flags.size && base->crop > 0;
-    usual =
-        other ? static_cast<int>(std::int64_t{base->resize} * longer / base->crop) : base->resize;
+    usual = flags.size ? resize_for_side(*base, longer) : base->resize;
   }
   chosen.resize = flags.resize.value_or(usual);
   if (chosen.resize < longer) {
@@ -217,7 +185,7 @@ PreprocessingChoice choose_preprocessing(const PreprocessingFlags& flags, const 
       metadata != nullptr && metadata->preprocessing ? &*metadata->preprocessing : nullptr;
   PreprocessingChoice choice;
   choice.layout = choose_layout(flags, metadata, input);
-  choice.shape = with_sides(flags, input, layout_name(choice.layout));
+  choice.shape = shape_with_sides(input, choice.layout, flags.size);
   const std::size_t channel_axis = layout_name(choice.layout).find('C');
   const bool gray = channel_axis < choice.shape.size() && choice.shape[channel_axis] == 1;
   const std::int64_t channels = gray ? 1 : 3;

@@ -11,6 +11,7 @@
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
 #include <run_model/png_file.h>
+#include <run_model/postprocess.h>
 #include <run_model/preprocessing.h>
 #include <run_model/task_result.h>
 #include "run_model/run_model/machine/context.h"
@@ -59,12 +60,6 @@ struct RunReport {
   ProfileSettings profile_settings;       // how to show it
   std::optional<ThreadSweep> sweep;       // where asked for
   std::optional<MachineContext> machine;  // where a report shows it
-};
-
-// What the network saw in place of the whole picture.
-struct SeenRegion {
-  PictureRegion region;
-  std::optional<Detection> detection;  // what --detector found there
 };
 
 // The file of a map.

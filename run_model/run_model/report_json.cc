@@ -102,7 +102,7 @@ std::string picture_report_json(const PictureReport& report) {
   if (report.described) {
     json.put("outputs", tensors_json(report.outputs));
     add_measurements(json, report.run);
-    if (report.in_regions) json.put("regions", regions_json(report));
+    if (report.in_regions) json.put("regions", regions_json(report.regions));
     json.put("results", results_json(report));
     put_files(report, json);
     return json.text();

@@ -13,9 +13,6 @@
 
 namespace run_model {
 
-// What the network saw of the picture, where that was not all of it.
-Json regions_json(const PictureReport& report);
-
 // A list with an object for each task, of each region, documented in run_model/README.md.
 Json results_json(const PictureReport& report);
 

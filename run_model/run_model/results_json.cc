@@ -16,25 +16,6 @@ void put_files(const PictureReport& report, Json& json) {
   json.put("map", std::move(saved));
 }
 
-Json regions_json(const PictureReport& report) {
-  Json list = Json::array();
-  for (const SeenRegion& seen : report.regions) {
-    const PictureRegion& region = seen.region;
-    Json item = Json::object({{"x", region.x},
-                              {"y", region.y},
-                              {"width", region.width},
-                              {"height", region.height},
-                              {"angle", region.angle}});
-    if (seen.detection) {
-      item.put("class", seen.detection->class_index);
-      item.put("label", text_or_null(seen.detection->label));
-      item.put("score", seen.detection->score);
-    }
-    list.add(std::move(item));
-  }
-  return list;
-}
-
 Json results_json(const PictureReport& report) {
   Json list = Json::array();
   for (std::size_t i = 0; i < report.results.size(); ++i) {

@@ -214,7 +214,7 @@ Json line_json(const PictureReport& report) {
     }
     json.put("top", std::move(top));
   } else {
-    if (report.in_regions) json.put("regions", regions_json(report));
+    if (report.in_regions) json.put("regions", regions_json(report.regions));
     json.put("results", results_json(report));
   }
   put_files(report, json);

@@ -144,6 +144,25 @@ Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& pictur
       {{"size", Json::array({height, width})}, {"counts", coco_run_lengths(mask, width, height)}});
 }
 
+Json regions_json(std::span<const SeenRegion> regions) {
+  Json list = Json::array();
+  for (const SeenRegion& seen : regions) {
+    const PictureRegion& region = seen.region;
+    Json item = Json::object({{"x", region.x},
+                              {"y", region.y},
+                              {"width", region.width},
+                              {"height", region.height},
+                              {"angle", region.angle}});
+    if (seen.detection) {
+      item.put("class", seen.detection->class_index);
+      item.put("label", text_or_null(seen.detection->label));
+      item.put("score", seen.detection->score);
+    }
+    list.add(std::move(item));
+  }
+  return list;
+}
+
 void put_result(const Task& task, const TaskResult& result, const PreprocessReport& picture,
                 Json& json) {
   json.put("kind", task_kind_name(task.kind()));

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 
+#include <run_model/postprocess.h>
 #include <run_model/preprocessing.h>
 #include <run_model/task.h>
 #include <run_model/task_result.h>
@@ -23,6 +25,9 @@ bool is_rest_of_mask(const Task& task, std::size_t index);
 
 // COCO's run lengths of one thing, with the picture's size.
 Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& picture);
+
+// A list of what a network saw of the picture, where that was not all of it.
+Json regions_json(std::span<const SeenRegion> regions);
 
 // Sets the members of an object: the kind of the task and what was found. `picture` is what
 // preprocess() has reported.

@@ -162,6 +162,41 @@ TEST_F(CApiTest, TasksOfTheArtifactReadTheOutputs) {
   EXPECT_EQ(found[1].at("top")[0].at("label"), "red");
 }
 
+TEST_F(CApiTest, ARegionIsSeenInPlaceOfThePicture) {
+  artifact_.folder().write("embedding.json", R"({"kind": "embedding", "output": 0})");
+  run_model_options options{};
+  const std::string tasks = artifact_.path("embedding.json");
+  options.tasks = tasks.c_str();
+  ASSERT_EQ(open(&options), RUN_MODEL_OK) << error();
+  std::uint8_t* pixels = nullptr;
+  int width = 0, height = 0;
+  ASSERT_EQ(run_model_load_pixels(artifact_.path("red.ppm").c_str(), &pixels, &width, &height),
+            RUN_MODEL_OK);
+  ASSERT_EQ(width, PictureArtifact::kWidth);
+  ASSERT_EQ(height, PictureArtifact::kHeight);
+  EXPECT_EQ(pixels[2], 20);
+  for (int i = 0; i < 3 * width; ++i) pixels[i] = 0;  // the row at the top
+  const run_model_region part{2, 0, 4, 4, 0};
+  ASSERT_EQ(run_model_set_region(model_, &part), RUN_MODEL_OK);
+  ASSERT_EQ(run_model_set_pixels(model_, 0, pixels, width, height, 0, 0), RUN_MODEL_OK) << error();
+  run_model_free_pixels(pixels);
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  // Three of the region's four rows are red.
+  EXPECT_THAT(scores(), ElementsAre(FloatNear(0.15F, 1e-6F), FloatNear(0.075F, 1e-6F),
+                                    FloatNear(1.5F, 1e-6F)));
+  EXPECT_EQ(results().at(0).at("kind"), "embedding");
+  const char* regions = nullptr;
+  EXPECT_EQ(run_model_regions(model_, model_, &regions), RUN_MODEL_USAGE);
+  EXPECT_THAT(error(), HasSubstr("finds no boxes"));
+  const run_model_region beyond{20, 0, 4, 4, 0};
+  ASSERT_EQ(run_model_set_region(model_, &beyond), RUN_MODEL_OK);
+  EXPECT_EQ(run_model_set_picture(model_, 0, artifact_.path("red.ppm").c_str(), 0, 0),
+            RUN_MODEL_USAGE);
+  ASSERT_EQ(run_model_set_region(model_, nullptr), RUN_MODEL_OK);
+  EXPECT_EQ(run_model_set_picture(model_, 0, artifact_.path("red.ppm").c_str(), 0, 0),
+            RUN_MODEL_OK);
+}
+
 TEST_F(CApiTest, WithoutMetadataPicturesAreRefused) {
   std::filesystem::remove(artifact_.path("net_tvm.metadata.json"));
   ASSERT_EQ(open(), RUN_MODEL_OK) << error();
@@ -184,6 +219,10 @@ TEST_F(CApiTest, FailuresHaveTheProgramsCodes) {
   EXPECT_EQ(run_model_open("net", nullptr, nullptr, &model_), RUN_MODEL_USAGE);
   EXPECT_EQ(run_model_open("net", folder().c_str(), nullptr, nullptr), RUN_MODEL_USAGE);
   EXPECT_EQ(run_model_run(nullptr), RUN_MODEL_USAGE);
+  run_model_options elsewhere{};
+  elsewhere.device = "opencl:x";
+  EXPECT_EQ(open(&elsewhere), RUN_MODEL_USAGE);
+  EXPECT_THAT(error(), HasSubstr("opencl:x"));
   artifact_.call("fused_failure");
   ASSERT_EQ(open(), RUN_MODEL_OK) << error();
   std::vector<float> numbers(48);

@@ -39,9 +39,7 @@ def model(run_model):
 
 def test_a_picture_has_the_programs_classes(model):
     (found,) = model.see(PICTURE)
-    done = subprocess.run([os.environ["RUN_MODEL_PROGRAM"], "squeezenet1_1", ARTIFACTS, PICTURE,
-                           LABELS, "--json"], check=True, capture_output=True, text=True)
-    assert found["top"] == json.loads(done.stdout)["top"]
+    assert found["top"] == program_json("squeezenet1_1", ARTIFACTS, PICTURE, LABELS)["top"]
     assert len(model.results(classes=3)[0]["top"]) == 3
 
 
@@ -76,7 +74,9 @@ def test_what_does_not_fit_is_refused(run_model, model):
                        (lambda: model.set_input("other", 0), 6),
                        (lambda: model.get_output(1), 2),
                        (lambda: model.see(LABELS), 7),
-                       (lambda: run_model.Model("/nowhere"), 3)):
+                       (lambda: run_model.Model("/nowhere"), 3),
+                       (lambda: run_model.Model(ARTIFACTS, "squeezenet1_1", device="gpu:1"), 2),
+                       (lambda: run_model.load_picture("/nowhere.png"), 3)):
         with pytest.raises(run_model.Error) as caught:
             call()
         assert caught.value.code == code and len(str(caught.value)) > 20
@@ -106,6 +106,80 @@ def test_types_other_than_float32(run_model, tmp_path):
             net(a, a)
         with pytest.raises(run_model.Error, match="NCHW|CHW|layout|preprocessing"):
             net.set_picture(PICTURE, "a")
+
+
+@pytest.fixture(scope="module")
+def finder(tmp_path_factory) -> Path:
+    """A model that finds two boxes, and whose first output is the picture's mean colour."""
+    folder = tmp_path_factory.mktemp("finder")
+    network = save_network(folder / "net.onnx", """
+        (float[1,3,h,w] x) => (float[1,3] means, float[1,2,6] boxes) {
+            means = ReduceMean<axes=[2,3],keepdims=0>(x)
+            first = ReduceMax(means)
+            nothing = Mul(first, zero)
+            boxes = Add(rows, nothing) }""", {
+        "zero": np.float32(0),
+        "rows": np.array([[[.25, .25, .75, .5, .9, 0], [0, .5, .5, 1, .6, 0]]], np.float32)})
+    (folder / "boxes.json").write_text(json.dumps({
+        "kind": "detection", "form": "box-rows", "output": "boxes", "box_format": "xyxy",
+        "units": "normalized", "score_threshold": 0.5, "labels": ["thing"],
+        "region": {"square": "long", "scale": 1.5}}))
+    (folder / "colours.json").write_text(json.dumps({
+        "kind": "embedding", "output": "means", "region": {"square": "long", "scale": 1.5}}))
+    fixed = ["--shape", "x:1,3,32,32", "--crop", "32", "--resize", "36"]
+    for name, flags in (("fixed", fixed), ("open", ["--dynamic"])):
+        subprocess.run([ROOT / "scripts/compile_model", network, "--name", name, "--out", folder,
+                        "--preprocessing", "imagenet", "--task", folder / "boxes.json", *flags],
+                       check=True)
+    return folder
+
+
+def program_json(*arguments: object) -> dict:
+    done = subprocess.run([os.environ["RUN_MODEL_PROGRAM"], *map(str, arguments), "--json"],
+                          check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def test_a_model_looks_at_what_another_one_finds(run_model, finder):
+    want = program_json("fixed", finder, PICTURE, "--task", finder / "colours.json", "--detector",
+                        "fixed")
+    assert len(want["regions"]) == 2 and want["regions"][0] != want["regions"][1]
+    pixels = run_model.load_picture(PICTURE)
+    assert pixels.dtype == np.uint8 and pixels.shape == (300, 451, 3)
+    with run_model.Model(finder, "fixed") as detector, \
+            run_model.Model(finder, "fixed", tasks=finder / "colours.json") as colours:
+        with pytest.raises(run_model.Error, match="none was set"):
+            colours.regions(detector)
+        (found,) = detector.see(pixels)
+        assert [box["label"] for box in found["detections"]] == ["thing"] * 2
+        regions = colours.regions(detector)
+        assert regions == want["regions"]
+        seen = [colours.see(pixels, region=region)[0] for region in regions]
+        assert [{**one, "region": i} for i, one in enumerate(seen)] == want["results"]
+        assert colours.see(PICTURE, region=regions[1])[0] == seen[1]
+        assert colours.see(pixels)[0] not in seen  # all of it again
+        with pytest.raises(run_model.Error, match="finds no boxes"):
+            detector.regions(colours)
+        with pytest.raises(run_model.Error) as caught:
+            colours.see(pixels, region={"x": 9999, "y": 0, "width": 9, "height": 9})
+        assert caught.value.code == 2
+    with run_model.Model(finder, "fixed", score_threshold=0.7) as strict:
+        assert len(strict.see(pixels)[0]["detections"]) == 1
+    with pytest.raises(run_model.Error, match="score_threshold"):
+        run_model.Model(finder, "fixed", score_threshold=0)
+
+
+def test_sides_that_a_model_leaves_open(run_model, finder):
+    with run_model.Model(finder, "open", tasks=finder / "colours.json") as model:
+        assert model.inputs[0].shape == (1, 3, -1, -1)
+        for width, height in ((96, 64), (64, 128)):
+            want = program_json("open", finder, PICTURE, "--task", finder / "colours.json",
+                                "--size", f"{width}x{height}")
+            assert model.see(PICTURE, size=(width, height)) == want["results"]
+        with pytest.raises(run_model.Error, match="say how large"):
+            model.see(PICTURE)
+        with pytest.raises(run_model.Error, match="height of 0"):
+            model.see(PICTURE, size=(64, 0))
 
 
 def test_threads_share_a_model_and_have_their_own(run_model, model):

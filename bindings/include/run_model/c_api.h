@@ -36,12 +36,12 @@ typedef struct run_model_model run_model_model;
 /* All zeros are the defaults. */
 typedef struct {
   const char* target; /* one of a folder's targets; null: the one that fits this machine */
-  const char*
-      device; /* of several targets those for "cpu", "opencl", "vulkan" or "cuda"; null: cpu */
-  const char*
-      labels;  /* names of a classifier's classes, one a line; null: the artifact's, if any */
-  int threads; /* 0: as many as the programs take by themselves */
-  int skip_checksums; /* not 0: files are not compared with metadata.json */
+  const char* device; /* "cpu", "opencl", "vulkan:1" …; null: what the artifact was compiled for */
+  const char* labels; /* names of classes or points, one a line; null: the artifact's, if any */
+  const char* tasks;  /* file that says what outputs mean (--task); null: the artifact's tasks */
+  double score_threshold; /* of detections, in place of the tasks' own; 0: those */
+  int threads;            /* 0: as many as the programs take by themselves */
+  int skip_checksums;     /* not 0: files are not compared with metadata.json */
 } run_model_options;
 
 /* What an input or output is.  `name` and `shape` are valid until the model is closed or is asked
@@ -52,6 +52,13 @@ typedef struct {
   int ndim;
   DLDataType dtype;
 } run_model_tensor_info;
+
+/* A part of a picture, in its pixels: upright, and then turned clockwise about its middle.  It may
+ * reach beyond the picture. */
+typedef struct {
+  double x, y, width, height;
+  double angle; /* degrees */
+} run_model_region;
 
 /* "0.1.0" */
 RUN_MODEL_API const char* run_model_version(void);
@@ -81,6 +88,17 @@ RUN_MODEL_API int run_model_output_info(run_model_model* model, size_t index,
 /* Copies a tensor in CPU memory, dense and in row-major order (strides null or so). */
 RUN_MODEL_API int run_model_set_input(run_model_model* model, size_t index, const DLTensor* tensor);
 
+/* Decodes a picture file as the program run_model does: `width` x `height` pixels from top to
+ * bottom without gaps, three bytes R, G, B each, which run_model_free_pixels() frees. */
+RUN_MODEL_API int run_model_load_pixels(const char* path, uint8_t** pixels, int* width,
+                                        int* height);
+
+/* Null is allowed. */
+RUN_MODEL_API void run_model_free_pixels(uint8_t* pixels);
+
+/* Of pictures that are set from now on the model sees this part only; null: all. */
+RUN_MODEL_API int run_model_set_region(run_model_model* model, const run_model_region* region);
+
 /* Decodes a picture file and writes it to an input as metadata.json says that the model was
  * trained. `width` and `height`: how large the model is to see it, where it leaves that open, else
  * 0. */
@@ -102,6 +120,12 @@ RUN_MODEL_API int run_model_output(run_model_model* model, size_t index, DLTenso
  * "results" (run_model/README.md).  `classes`: how many a classification lists at most.  Valid
  * until the next call for this model. */
 RUN_MODEL_API int run_model_results(run_model_model* model, size_t classes, const char** json);
+
+/* Where what `detector` found in its last run is to be seen by `model`: the JSON list that
+ * `run_model --json --detector` has as "regions", whose members x, y, width, height and angle make
+ * a run_model_region.  Valid until the next call for `model`. */
+RUN_MODEL_API int run_model_regions(run_model_model* model, const run_model_model* detector,
+                                    const char** json);
 
 #ifdef __cplusplus
 }

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <run_model/preprocessing.h>
 #include <run_model/task.h>
@@ -33,5 +35,17 @@ TaskResult postprocess(const Task& task, std::span<const NetworkOutput> outputs,
 // The region of the picture to which `rule` leads from a detection; preprocess() takes it. Throws
 // Error(kMismatch) where the detection lacks a keypoint that the rule names.
 PictureRegion region_of(const Detection& detection, const RegionRule& rule);
+
+// A part of a picture that a network is to see in place of the whole.
+struct SeenRegion {
+  PictureRegion region;
+  std::optional<Detection> detection;  // what a detector found there
+};
+
+// Where the detections among `found`, in their order, lead a network that has `tasks`: by the rule
+// of the first task that has one, else to the boxes. A region beyond the picture of width x height,
+// which shows nothing, is left out. Throws as region_of() does.
+std::vector<SeenRegion> regions_of(std::span<const TaskResult> found, std::span<const Task> tasks,
+                                   int width, int height);
 
 }  // namespace run_model

@@ -89,14 +89,14 @@ def parse_arguments() -> argparse.Namespace:
                         help="also make these forms of the artifact, below its folder's forms/: "
                              "flat, mod, tar, single, linked, mlf, or all (scripts/COMPILING.md); "
                              "what a target has none of is left out")
-    parser.add_argument("--compiler", choices=COMPILERS, default="relay",
+    parser.add_argument("--compiler", choices=COMPILERS,
                         help="relay (default): TVM 0.18, which makes a graph and its parameters; "
-                             "relax: today's TVM, which makes one library (it is installed into "
-                             "build/relax when it is needed first); auto: relay, and relax where "
-                             "that cannot take the network")
+                             "relax (default with --dynamic): today's TVM, which makes one library "
+                             "(it is installed into build/relax when it is needed first); auto: "
+                             "relay, and relax where that cannot take the network")
     parser.add_argument("--dynamic", action="store_true",
-                        help="with --compiler relax: what the model leaves open of its inputs' "
-                             "shapes stays open; --shape says a shape at which it is tried")
+                        help="what the model leaves open of its inputs' shapes stays open; "
+                             "--shape says a shape at which it is tried")
     parser.add_argument("--exact", action="append", default=[], metavar="NAME=SIZE/SIZE,...",
                         help="with --dynamic: sizes of the open extents for which the artifact has "
                              "functions of their own, as fast as those of a network of that size "
@@ -184,6 +184,7 @@ def parse_layout(text: str) -> tuple[str, str]:
 
 def check_flags(args: argparse.Namespace, target: Target) -> None:
     """Raises ToolError (2) where flags do not go together, whatever the model."""
+    args.compiler = args.compiler or ("relax" if args.dynamic else "relay")
     device_options.check(args, target, forms.parse(args.forms))
     if args.no_build and args.flat:
         raise ToolError(USAGE, "--flat needs a library, and --no-build makes none: leave one out.")
@@ -237,8 +238,8 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.verify_with is not None:
         calibration_pictures.stated(described, "--verify-with")
     if args.dynamic and args.compiler != "relax":
-        raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
-                               "shapes; add --compiler relax or leave it out.")
+        raise ToolError(USAGE, f"--dynamic is not for --compiler {args.compiler}: graphs of TVM "
+                               "0.18 have fixed shapes; leave one of the two out.")
     if args.dynamic and args.verify_with is not None and not given:
         raise ToolError(USAGE, "--verify-with needs a size for pictures with --dynamic: name one "
                                "with --shape.")

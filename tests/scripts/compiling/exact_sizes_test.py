@@ -35,7 +35,7 @@ ROWS = """(float[n,24] x) => (float[n,20] y) {
 
 
 def compiled(command, folder, *flags):
-    made = command("compile_model", "net.onnx", "--compiler", "relax", "--dynamic", "--kernels",
+    made = command("compile_model", "net.onnx", "--dynamic", "--kernels",
                    "ours", "--out", "out", "--json", *flags, cwd=folder)
     return json.loads(made.stdout)["metadata"]
 

@@ -59,7 +59,7 @@ def test_one_library_is_made_compared_and_described(folder, command):
 
 
 def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
-    made = command("compile_model", "rows.onnx", "--compiler", "relax", "--dynamic", "--shape",
+    made = command("compile_model", "rows.onnx", "--dynamic", "--shape",
                    "x:0:4,6", "--out", "out", "--json", cwd=folder)
     metadata = json.loads(made.stdout)["metadata"]
     assert [i["shape"] for i in metadata["inputs"]] == [[-1, 6]]
@@ -95,7 +95,7 @@ def test_several_outputs_of_a_batch_of_pictures(folder, command):
         c = GlobalAveragePool(b)
         rows = Reshape(c, pairs)
     }""", weights(2, w=(8, 3, 3, 3)) | {"pairs": np.array([-1, 4])}, 17)
-    made = command("compile_model", "two.onnx", "--compiler", "relax", "--dynamic", "--out", "out",
+    made = command("compile_model", "two.onnx", "--dynamic", "--out", "out",
                    "--json", "--preprocessing", "none", cwd=folder)
     metadata = json.loads(made.stdout)["metadata"]
     assert metadata["kernels"]["method"] == "ours" and not metadata["kernels"]["left_to_tvm"]
@@ -114,7 +114,7 @@ def test_a_network_that_mixes_samples_says_why_no_kernel_is_ours(folder, command
     save_network(folder / "mixed.onnx", """(float[n,3] x) => (float[n,3] y) {
         [over_all] y = Softmax<axis=0>(x)
     }""", opset=17)
-    made = command("compile_model", "mixed.onnx", "--compiler", "relax", "--dynamic", "--out",
+    made = command("compile_model", "mixed.onnx", "--dynamic", "--out",
                    "out", "--json", cwd=folder)
     kernels = json.loads(made.stdout)["metadata"]["kernels"]
     assert kernels["method"] == "stock" and "Softmax 'over_all' mixes samples" in kernels["reason"]
