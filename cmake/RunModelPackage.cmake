@@ -1,5 +1,6 @@
-# What a board needs, as one Debian package and one archive: programs, labels, man pages, completion. Headers and
-# libraries for other projects' builds are not in it; `cmake --install` has them too.
+# What a board needs, as Debian packages and archives: run-model has programs, labels, man pages, completion,
+# python3-run-model the shared library and its Python module. Headers and static libraries for other projects' builds
+# are not in them; `cmake --install` has them too.
 #   cpack --config build/<preset>/CPackConfig.cmake -B build/<preset>/packages
 # With SOURCE_DATE_EPOCH in the environment, the same build always gives the same packages.
 set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/run-model)
@@ -23,12 +24,14 @@ if(TARGET rpc_server)
   # The client's side of --auth-key-file: one file that needs Python and nothing of this project.
   install(PROGRAMS scripts/run_model_tools/boards/rpc_auth_proxy.py DESTINATION ${CMAKE_INSTALL_BINDIR}
     RENAME rpc_auth_proxy COMPONENT programs)
-  set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
+  set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS python3)
 endif()
 include(package/copyright)
 run_model_write_copyright(${PROJECT_BINARY_DIR}/copyright missing_notices)
 install(FILES README.md LICENSE ${PROJECT_BINARY_DIR}/copyright DESTINATION ${doc_dir}
   COMPONENT programs)
+install(FILES bindings/README.md LICENSE ${PROJECT_BINARY_DIR}/copyright
+  DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/python3-run-model COMPONENT python)
 
 # -n leaves the time and the name out, so that the same page always gives the same file.
 find_program(GZIP gzip REQUIRED)
@@ -59,18 +62,27 @@ endif()
 set_property(GLOBAL PROPERTY RUN_MODEL_DEBIAN_ARCHITECTURE ${architecture})
 
 set(CPACK_GENERATOR DEB TGZ)
-set(CPACK_PACKAGE_NAME run-model)
 set(CPACK_PACKAGE_VENDOR "run_model developers")
 set(CPACK_PACKAGE_CONTACT "run_model developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "run models compiled with TVM, without TVM")
-set(CPACK_PACKAGE_DESCRIPTION
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME run-model)
+set(CPACK_PACKAGE_FILE_NAME run-model_${PROJECT_VERSION}_${architecture})  # and the folder in archives
+set(CPACK_ARCHIVE_PROGRAMS_FILE_NAME ${CPACK_PACKAGE_FILE_NAME})
+set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
 "run_model runs neural networks that TVM 0.7 to 0.19 has compiled for the
 graph executor, on boards that have no TVM: it prepares a picture exactly as
 in training, runs the network and prints the most likely classes, or takes
 and gives tensors in NumPy's files.")
-set(CPACK_PACKAGE_FILE_NAME run-model_${PROJECT_VERSION}_${architecture})
-set(CPACK_COMPONENTS_ALL programs)
-set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-run-model)
+set(CPACK_ARCHIVE_PYTHON_FILE_NAME python3-${CPACK_PACKAGE_FILE_NAME})
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+"For Python and C: librun_model.so runs neural networks that TVM has compiled, prepares pictures
+as in training, and reads what outputs mean; run_model.py calls it with NumPy.")
+# So that programs find the library.
+file(WRITE ${PROJECT_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers)
+set(CPACK_COMPONENTS_ALL programs python)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
 
@@ -85,6 +97,7 @@ foreach(program ${programs})
   list(APPEND program_files ${PROJECT_BINARY_DIR}/bin/${program})
 endforeach()
 list(JOIN program_files " " program_files_list)
+set(library_file ${PROJECT_BINARY_DIR}/bin/librun_model.so)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/package/project_config.cmake.in
   ${PROJECT_BINARY_DIR}/run_model_package.cmake @ONLY)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/run_model_package.cmake)

@@ -9,6 +9,8 @@ function(run_model_needed_packages variable readelf)
   set(package_of_libgcc_s.so.1 libgcc-s1)
   set(package_of_libstdc++.so.6 libstdc++6)
   set(package_of_libatomic.so.1 libatomic1)
+  set(package_of_libjpeg.so.62 libjpeg62-turbo)
+  set(package_of_libz.so.1 zlib1g)
   # The release of GCC that brought the version of libstdc++'s symbols (libstdc++'s ABI policy).
   set(release_of_GLIBCXX_3.4.28 9.3)
   set(release_of_GLIBCXX_3.4.29 11)

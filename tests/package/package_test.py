@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ VERSION = re.search(r"project\(run_model VERSION ([0-9.]+)",
                     (ROOT / "CMakeLists.txt").read_text())[1]
 DEBIAN_PACKAGE = PACKAGES / f"run-model_{VERSION}_{ARCHITECTURE}.deb"
 ARCHIVE = PACKAGES / f"run-model_{VERSION}_{ARCHITECTURE}.tar.gz"
+PYTHON_PACKAGE = PACKAGES / f"python3-{DEBIAN_PACKAGE.name}"
 
 pytestmark = pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg is not there")
 
@@ -38,17 +40,20 @@ def output_of(*command: object) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that dpkg has installed the package into, as if it were a machine's root.
+    return install(DEBIAN_PACKAGE, tmp_path_factory.mktemp("root"))
+
+
+def install(package: Path, root: Path) -> Path:
+    """Has dpkg install the package into a folder, as if that were a machine's root.
 
     Neither the rights of root nor the other packages are there; the rest is dpkg's real work.
     """
-    root = tmp_path_factory.mktemp("root")
     for folder in ("info", "updates", "triggers"):
         (root / "var/lib/dpkg" / folder).mkdir(parents=True)
     (root / "var/lib/dpkg/status").touch()
     subprocess.run(["dpkg", f"--root={root}", f"--log={root}/dpkg.log", "--force-not-root",
                     "--force-depends", "--force-architecture", "--force-bad-path", "--install",
-                    DEBIAN_PACKAGE], check=True, capture_output=True)
+                    package], check=True, capture_output=True)
     return root
 
 
@@ -66,8 +71,8 @@ def files_below(folder: Path) -> dict[str, bytes]:
             for path in folder.rglob("*") if path.is_file()}
 
 
-def field(name: str) -> str:
-    return output_of("dpkg-deb", "--field", DEBIAN_PACKAGE, name).strip()
+def field(name: str, package: Path = DEBIAN_PACKAGE) -> str:
+    return output_of("dpkg-deb", "--field", package, name).strip()
 
 
 def test_the_fields() -> None:
@@ -127,6 +132,23 @@ def test_programs_are_small(program: str, most: int, installed: Path) -> None:
     # Other machines' linkers do not fold functions that are alike.
     allowance = 1 if ARCHITECTURE == "amd64" else 1.15
     assert (installed / "usr/bin" / program).stat().st_size <= most * allowance
+
+
+def test_python_has_a_package_of_its_own(tmp_path: Path) -> None:
+    root = install(PYTHON_PACKAGE, tmp_path / "root")
+    module = root / "usr/lib/python3/dist-packages/run_model.py"
+    assert module.read_bytes() == (ROOT / "bindings/python/run_model.py").read_bytes()
+    (library,) = root.glob("usr/lib/**/librun_model.so.0")
+    needed = re.findall(r"Shared library: \[(lib(?:jpeg|z))\.so",
+                        output_of("readelf", "--dynamic", "--wide", library))
+    depends = field("Depends", PYTHON_PACKAGE)
+    assert all({"libjpeg": "libjpeg62-turbo", "libz": "zlib1g"}[name] in depends for name in needed)
+    assert "python3-numpy" in depends and field("Package", PYTHON_PACKAGE) == "python3-run-model"
+    assert output_of("dpkg-deb", "--ctrl-tarfile", PYTHON_PACKAGE).count("ldconfig") == 1
+    if not EMULATOR:  # whose Python is for this machine
+        code = (f"import sys; sys.path.insert(0, {str(module.parent)!r})\n"
+                "import run_model; print(run_model.__version__)")
+        assert output_of(sys.executable, "-c", code) == f"{VERSION}\n"
 
 
 @pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
