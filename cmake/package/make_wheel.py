@@ -2,8 +2,8 @@
 
   make_wheel.py --version V --machine M --readme FILE --out FOLDER SOURCE=PLACE ...
 
-SOURCE becomes run_model/PLACE. It is for every release of Python 3, and for glibc on the machine M, as
-`uname -m` names it.
+SOURCE becomes run_model/PLACE. It is for every release of Python 3, and for glibc on the machine M,
+as `uname -m` names it.
 """
 
 from __future__ import annotations
