@@ -3,10 +3,11 @@
  * Of a tile of vectors of columns they lie block after block of WEIGHT_BLOCK rows: steps
  * [vector][lane] in float32, zeros [vector][lane] in bytes, and numbers [row][vector][lane], of 4
  * bits eight rows in the words of one, the first in the lowest bits.  A weight is
- * (number - zero) * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with
+ * (number - zero) * step; with WEIGHT_LEVELS, a list of 16 numbers, there are no zeros, and it is
+ * level[number] * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with
  * WEIGHT_HALF, float16.
  *
- * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF; CHUNK, rows that are made float32 at a time, of
+ * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF, WEIGHT_LEVELS; CHUNK, rows that are made float32 at a time, of
  * which a block has several.
  */
 #ifndef RUN_MODEL_KERNELS_COMPACT_H_
@@ -17,6 +18,8 @@
 
 #if WEIGHT_BITS == 16
 #define STEP_AND_ZERO_BYTES 0
+#elif defined(WEIGHT_LEVELS)
+#define STEP_AND_ZERO_BYTES 4
 #else
 #define STEP_AND_ZERO_BYTES 5
 #endif
@@ -36,14 +39,41 @@ enum {
 typedef ivec raw_weights;
 KERNEL raw_weights load_raw(const unsigned char* from) { return load_words(from); }
 
-/* The number that bits 4 * row ... 4 * row + 3 are. */
+#ifdef WEIGHT_LEVELS
+static const float levels[16] = WEIGHT_LEVELS;
+#else
+static const float levels[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#endif
+
+/* The number, or level, that bits 4 * row ... 4 * row + 3 are. */
 KERNEL vec number_of(raw_weights words, int row) {
 #if defined(__clang__) && defined(__AVX512F__) && LANES == 16
   /* Of a place in a table the instruction reads the lowest four bits. */
-  const vec table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return (vec)__builtin_ia32_permvarsf512(table, words >> 4 * row);
-#else
+  return (vec)__builtin_ia32_permvarsf512(load_floats(levels), words >> 4 * row);
+#elif !defined(WEIGHT_LEVELS)
   return floats(words >> 4 * row & 15);
+#elif defined(__clang__) && defined(__AVX2__) && LANES == 8
+  /* Three bits are read, and of what chooses between the two the highest one. */
+  const ivec place = words >> 4 * row;
+  return (vec)__builtin_ia32_blendvps256(
+      (vec)__builtin_ia32_permvarsf256(load_floats(levels), place),
+      (vec)__builtin_ia32_permvarsf256(load_floats(levels + 8), place),
+      (vec)(words << (28 - 4 * row)));
+#elif defined(NEON_CLANG) && defined(__aarch64__)
+  /* Of 64 bytes those at the places of each number's four (32: the type int8x16_t). */
+  typedef neon_bytes in_memory __attribute__((aligned(4), may_alias));
+  const in_memory* const table = (const in_memory*)levels;
+  neon_vec level = {(vec)((words >> 4 * row & 15) * 0x04040404 + 0x03020100)};
+  UNROLL for (int i = 0; i < LANES / 4; i++) {
+    level.part[i] = (neon_bytes)__builtin_neon_vqtbl4q_v(table[0], table[1], table[2], table[3],
+                                                         level.part[i], 32);
+  }
+  return level.whole;
+#else
+  vec level;
+  const ivec places = words >> 4 * row & 15;
+  for (int i = 0; i < LANES; i++) level[i] = levels[places[i]];
+  return level;
 #endif
 }
 #else
@@ -92,7 +122,11 @@ KERNEL weight_rows weight_rows_at(const unsigned char* weights, int vectors, int
     rows.steps[v] = splat(1), rows.zeros[v] = (vec){0};
 #else
     rows.steps[v] = load((const float*)block + v * LANES);
+#ifdef WEIGHT_LEVELS
+    rows.zeros[v] = (vec){0};
+#else
     rows.zeros[v] = floats_of_bytes(load_bytes(block + LANES * (4 * vectors + v)));
+#endif
 #endif
   }
   return rows;
@@ -109,7 +143,9 @@ KERNEL void load_together(raw_weights* raw, weight_rows* rows, int vectors) {
   rows->numbers += vectors * RAW_BYTES;
 }
 
-KERNEL vec without_zero(vec number, vec zero) { return WEIGHT_BITS == 16 ? number : number - zero; }
+KERNEL vec without_zero(vec number, vec zero) {
+  return STEP_AND_ZERO_BYTES == 5 ? number - zero : number;
+}
 
 KERNEL vec in_steps(vec value, vec step) { return WEIGHT_BITS == 16 ? value : value * step; }
 

@@ -4,8 +4,9 @@ no other loss than float32's own rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,11 +22,24 @@ _ROUNDING = 5e-7
 """Of a number in steps: what float32 rounds where it multiplies number and step, where the step
 comes from such a product, and where another factor was multiplied into it."""
 
+FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+"""What 4 bits mean as ONNX's FLOAT4E2M1 (OCP Microscaling Formats, 1.0), of MXFP4 and NVFP4."""
+BNB_FLOAT4 = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32)
+BNB_FLOAT4 = np.concatenate([BNB_FLOAT4, -BNB_FLOAT4])
+"""The same as bitsandbytes' FP4."""
+NORMAL_FLOAT4 = np.array([
+    -1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+    -0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725,
+    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+    0.7229568362236023, 1], np.float32)
+"""And as its NF4: quantiles of a normal distribution (Dettmers et al., "QLoRA", 2023)."""
+
 
 @dataclass(frozen=True, eq=False)
 class FewBits:
-    """weight[k, n] = (numbers[k, n] - zeros[k // block, n]) * steps[k // block, n]; of 16 bits
-    `numbers` are those of bfloat16 or, with `is_half`, float16 themselves."""
+    """weight[k, n] = (numbers[k, n] - zeros[k // block, n]) * steps[k // block, n], or with
+    `levels` levels[numbers[k, n]] * steps[k // block, n]; of 16 bits `numbers` are those of
+    bfloat16 or, with `is_half`, float16 themselves."""
 
     bits: int
     """4, 8 or 16."""
@@ -35,6 +49,8 @@ class FewBits:
     """float32 (blocks, columns)."""
     zeros: np.ndarray | None = None
     """uint8 (blocks, columns)."""
+    levels: np.ndarray | None = None
+    """float32 (16,), of 4 bits."""
     block: int = CHUNK
     """A multiple of 16."""
     is_half: bool = False
@@ -42,28 +58,59 @@ class FewBits:
 
 def few_bits(weights: np.ndarray) -> FewBits | None:
     """Of float32 (depth, columns); None where these need all their bits."""
-    return _on_grid(weights) or _of_sixteen_bits(weights)
+    may_lie_on_grid = _may_lie_on_grid(_some(weights)[:_BLOCKS[-1]])
+    found = _on_grid(weights, 4) if may_lie_on_grid else None
+    found = found or _on_levels(weights)
+    if found is None and may_lie_on_grid:
+        found = _on_grid(weights, 8)
+    return found or _of_sixteen_bits(weights)
 
 
-def _on_grid(weights: np.ndarray) -> FewBits | None:
-    """Whole numbers of the fewest bits, in the largest blocks."""
-    if not _may_lie_on_grid(_some(weights)[:_BLOCKS[-1]]):
-        return None
-    whole = -(-len(weights) // CHUNK) * CHUNK
-    blocks = [whole, *(block for block in _BLOCKS if block < len(weights))]
-    kinds = [(bits, block) for bits in (4, 8) for block in blocks]
-    kinds = [kind for kind in kinds if _numbers_of(_some(weights), *kind) is not None]
-    for bits, block in kinds:
-        parts = []
-        for columns in _columns_at_once(weights):
-            found = _numbers_of(columns, bits, block)
-            if found is None:
-                break
-            parts.append(found)
-        else:
-            numbers, steps, zeros = (np.concatenate(part, 1) for part in zip(*parts))
-            return FewBits(bits, numbers, steps, zeros, block)
+def _on_grid(weights: np.ndarray, bits: int) -> FewBits | None:
+    """Whole numbers, in the largest blocks."""
+    for block in _blocks(weights):
+        parts = _of_all_columns(weights, partial(_numbers_of, bits=bits, block=block))
+        if parts is not None:
+            numbers, steps, zeros = parts
+            return FewBits(bits, numbers, steps, zeros, block=block)
     return None
+
+
+def _on_levels(weights: np.ndarray) -> FewBits | None:
+    """Numbers of tables that are known, or of the sixteen that all weights are."""
+    tables = [NORMAL_FLOAT4, FLOAT4, BNB_FLOAT4]
+    own = np.unique(_some(weights))
+    if len(own) <= 16 and 0 in own:
+        tables.append(np.resize(own, 16))
+    for levels in tables:
+        for block in _blocks(weights):
+            parts = _of_all_columns(weights, partial(_places_of, levels=levels, block=block))
+            if parts is not None:
+                numbers, steps = parts
+                return FewBits(4, numbers, steps, levels=levels, block=block)
+    return None
+
+
+def _blocks(weights: np.ndarray) -> list[int]:
+    whole = -(-len(weights) // CHUNK) * CHUNK
+    return [whole, *(block for block in _BLOCKS if block < len(weights))]
+
+
+_Parts = tuple[np.ndarray, ...]
+
+
+def _of_all_columns(weights: np.ndarray, find: Callable[[np.ndarray], _Parts | None]
+                    ) -> _Parts | None:
+    """What `find` finds in each of the columns, side by side; None where it finds none in some."""
+    if find(_some(weights)) is None:
+        return None
+    parts = []
+    for columns in _columns_at_once(weights):
+        found = find(columns)
+        if found is None:
+            return None
+        parts.append(found)
+    return tuple(np.concatenate(part, 1) for part in zip(*parts))
 
 
 def _may_lie_on_grid(block: np.ndarray) -> bool:
@@ -78,28 +125,21 @@ def _may_lie_on_grid(block: np.ndarray) -> bool:
 
 def _of_sixteen_bits(weights: np.ndarray) -> FewBits | None:
     for is_half in (False, True):
-        if _sixteen(_some(weights)[:_BLOCKS[-1]], is_half) is None:
-            continue
-        parts = []
-        for columns in _columns_at_once(weights):
-            found = _sixteen(columns, is_half)
-            if found is None:
-                break
-            parts.append(found)
-        else:
-            return FewBits(16, np.concatenate(parts, 1), is_half=is_half)
+        parts = _of_all_columns(weights, partial(_sixteen, is_half=is_half))
+        if parts is not None:
+            return FewBits(16, *parts, is_half=is_half)
     return None
 
 
-def _sixteen(weights: np.ndarray, is_half: bool) -> np.ndarray | None:
+def _sixteen(weights: np.ndarray, is_half: bool) -> tuple[np.ndarray] | None:
     """The bits of the same numbers in float16 or bfloat16; None where these are no such numbers."""
     if is_half:
         with np.errstate(over="ignore"):
             half = weights.astype(np.float16)
         is_same = np.isfinite(half).all() and (half.astype(np.float32) == weights).all()
-        return half.view(np.uint16) if is_same else None
+        return (half.view(np.uint16),) if is_same else None
     bits = np.ascontiguousarray(weights).view(np.uint32)
-    return None if (bits & 0xffff).any() else (bits >> 16).astype(np.uint16)
+    return None if (bits & 0xffff).any() else ((bits >> 16).astype(np.uint16),)
 
 
 def _columns_at_once(weights: np.ndarray) -> Iterator[np.ndarray]:
@@ -116,9 +156,7 @@ def _some(weights: np.ndarray) -> np.ndarray:
 def _numbers_of(weights: np.ndarray, bits: int, block: int
                 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """(numbers, steps, zeros) as FewBits has them."""
-    depth, columns = weights.shape
-    rows = np.pad(weights, [(0, -depth % block), (0, 0)])
-    rows = rows.reshape(-1, block, columns).transpose(0, 2, 1).reshape(-1, block)
+    rows = _rows_of_blocks(weights, block)
     largest = np.abs(rows).max(1)
     if not np.isfinite(largest).all():
         return None
@@ -143,8 +181,48 @@ def _numbers_of(weights: np.ndarray, bits: int, block: int
     middle = 1 << bits - 1
     low, high = numbers.min(1), numbers.max(1)
     zeros = np.where((low >= -middle) & (high < middle), middle, np.maximum(-low, 0))
-    blocks = len(rows) // columns
     whole = (numbers + zeros[:, None]).astype(np.uint8)
-    whole = whole.reshape(blocks, columns, block).transpose(0, 2, 1).reshape(-1, columns)[:depth]
-    return (np.ascontiguousarray(whole), steps.reshape(blocks, columns),
-            zeros.astype(np.uint8).reshape(blocks, columns))
+    columns = weights.shape[1]
+    return (_columns_of_blocks(whole, weights.shape), steps.reshape(-1, columns),
+            zeros.astype(np.uint8).reshape(-1, columns))
+
+
+def _places_of(weights: np.ndarray, levels: np.ndarray, block: int
+               ) -> tuple[np.ndarray, np.ndarray] | None:
+    """(numbers, steps) as FewBits has them."""
+    rows = _rows_of_blocks(weights, block)
+    largest = np.abs(rows).max(1)
+    if not np.isfinite(largest).all():
+        return None
+    steps = np.where(largest == 0, np.float32(1), np.float32(0))
+    places = np.argsort(levels, kind="stable").astype(np.uint8)
+    rising = levels[places]
+    between = (rising[1:] + rising[:-1]) / 2
+    numbers = np.full(rows.shape, np.flatnonzero(levels == 0)[0], np.uint8)
+    for size in np.unique(np.abs(levels))[:0:-1]:
+        left = np.flatnonzero(steps == 0)
+        if not len(left):
+            break
+        step = largest[left] / size
+        near = rows[left] / step[:, None]
+        found = np.searchsorted(between, near)
+        fits = (np.abs(near - rising[found]) <= _ROUNDING * np.abs(rising[found])).all(1)
+        fits &= step > np.finfo(np.float32).tiny
+        steps[left[fits]] = step[fits]
+        numbers[left[fits]] = places[found[fits]]
+    if not (steps > 0).all():
+        return None
+    return _columns_of_blocks(numbers, weights.shape), steps.reshape(-1, weights.shape[1])
+
+
+def _rows_of_blocks(weights: np.ndarray, block: int) -> np.ndarray:
+    """(blocks * columns, block): a row for each block of each column."""
+    depth, columns = weights.shape
+    rows = np.pad(weights, [(0, -depth % block), (0, 0)])
+    return rows.reshape(-1, block, columns).transpose(0, 2, 1).reshape(-1, block)
+
+
+def _columns_of_blocks(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    depth, columns = shape
+    blocks = rows.reshape(-1, columns, rows.shape[1]).transpose(0, 2, 1)
+    return np.ascontiguousarray(blocks.reshape(-1, columns)[:depth])

@@ -45,12 +45,22 @@ def grid(rng: np.random.Generator, shape: tuple[int, int], bits: int, block: int
     return (numbers - zeros[at]).astype(np.float32) * steps[at]
 
 
+def of_levels(rng: np.random.Generator, shape: tuple[int, int], levels: np.ndarray, block: int
+              ) -> np.ndarray:
+    """The same of a table's numbers; not every block has the largest."""
+    steps = rng.uniform(1e-3, 2, (-(-shape[0] // block), shape[1])).astype(np.float32)
+    return levels[rng.integers(0, 16, shape)] * steps[np.arange(shape[0]) // block]
+
+
 def restored(weights: CompactWeights) -> np.ndarray:
     if weights.bits == 16:
         return (weights.numbers.view(np.float16).astype(np.float32) if weights.is_half
                 else (weights.numbers.astype(np.uint32) << 16).view(np.float32))
     at = np.arange(len(weights.numbers)) // weights.block
-    assert weights.steps is not None and weights.zeros is not None
+    assert weights.steps is not None
+    if weights.levels is not None:
+        return weights.levels[weights.numbers] * weights.steps[at]
+    assert weights.zeros is not None
     return ((weights.numbers.astype(np.float32) - weights.zeros[at]) * weights.steps[at])
 
 
@@ -68,6 +78,24 @@ def test_finds_bits_and_blocks(bits, block, is_signed):
     factors = rng.uniform(0.3, 3, 70).astype(np.float32)
     again = compact(weights * factors, AVX512)
     assert again is not None and (again.numbers == found.numbers).all()
+
+
+@pytest.mark.parametrize("levels", [few_bits.NORMAL_FLOAT4, few_bits.FLOAT4, few_bits.BNB_FLOAT4,
+                                    np.float32([0, *(1.7 ** i for i in range(15))])])
+@pytest.mark.parametrize("block", [16, 64, 1 << 20])
+def test_finds_numbers_of_sixteen_levels(levels, block):
+    rng = np.random.default_rng(block)
+    weights = of_levels(rng, (192, 70), levels, block)
+    weights[:16, 3] = 0
+    is_known = levels[1] != 1
+    if not is_known:  # a table of the file's own has no steps
+        weights = levels[rng.integers(0, 16, (192, 70))]
+    found = compact(weights, AVX2)
+    assert found is not None and (found.bits, found.block) == (4, min(block, 192) if is_known
+                                                               else 192)
+    np.testing.assert_allclose(restored(found), weights, rtol=5e-7, atol=0)
+    weights[100, 50] = np.nan
+    assert compact(weights, AVX2) is None
 
 
 @pytest.mark.parametrize("isa", [AVX2, NEON32, RVV])
@@ -110,11 +138,14 @@ def test_multiplies_with_them(tmp_path, machine):
     rng = machine.rng()
     products = []
     for isa in (*machine.isas, WIDEST):
-        for index in range(max(5, machine.count(14))):
+        for index in range(max(6, machine.count(15))):
             depth, columns = int(rng.integers(33, 150)), int(rng.integers(1, 5 * isa.lanes))
             rows = int(rng.choice([1, 3, 8, 61]))
-            bits = (4, 8, 4, 16, 8)[index % 5]
-            if bits == 16:
+            bits = (4, 8, 4, 16, 8, 0)[index % 6]
+            if bits == 0:
+                weights = of_levels(rng, (depth, columns), few_bits.NORMAL_FLOAT4,
+                                    int(rng.choice([16, 32, 1 << 20])))
+            elif bits == 16:
                 weights = rng.standard_normal((depth, columns))
                 weights[:3] *= 2.0 ** -14
                 weights = weights.astype(np.float16).astype(np.float32)

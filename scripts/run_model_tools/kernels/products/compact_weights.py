@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from run_model_tools.few_bits import CHUNK, FewBits, few_bits
@@ -22,22 +24,26 @@ class CompactWeights(FewBits):
         """What a table of layers calls it."""
         if self.bits == 16:
             return "float16" if self.is_half else "bfloat16"
-        return f"{self.bits} bits, {self.block} a step"
+        levels = "" if self.levels is None else " of levels"
+        return f"{self.bits} bits{levels}, {self.block} a step"
 
     @property
     def variant(self) -> str:
         """The same in a C function's name."""
-        return f"w{self.bits}" + "h" * self.is_half
+        levels = "" if self.levels is None else f"l{zlib.crc32(self.levels.tobytes()):08x}"
+        return f"w{self.bits}" + "h" * self.is_half + levels
 
     def defines(self) -> dict[str, object]:
         """The macros of c/compact.h."""
         found: dict[str, object] = {"WEIGHT_BITS": self.bits, "WEIGHT_BLOCK": self.block,
                                     "CHUNK": CHUNK if self.block % CHUNK == 0 else 16}
+        if self.levels is not None:
+            found["WEIGHT_LEVELS"] = [f"{float(level).hex()}f" for level in self.levels]
         return found | ({"WEIGHT_HALF": 1} if self.is_half else {})
 
     def packed(self, tiles: list[range], lanes: int) -> np.ndarray:
         """uint8: of each tile of vectors of columns, block after block, its steps [vector][lane],
-        zeros likewise and numbers [row][vector][lane]; of 4 bits, eight rows in words of 32."""
+        zeros likewise (without levels) and numbers [row][vector][lane]; of 4 bits, eight rows in words of 32."""
         numbers = _padded(self.numbers, self.block, lanes)
         blocks = len(numbers) // self.block
         numbers = numbers.reshape(blocks, self.block, -1)
@@ -46,9 +52,8 @@ class CompactWeights(FewBits):
             numbers = np.zeros(words.shape[:2] + words.shape[3:], np.uint32)
             for row in range(8):
                 numbers |= words[:, :, row].astype(np.uint32) << np.uint32(4 * row)
-        parts = [numbers]
-        if self.steps is not None and self.zeros is not None:
-            parts = [_padded(self.steps, 1, lanes), _padded(self.zeros, 1, lanes), numbers]
+        parts = [_padded(part, 1, lanes) for part in (self.steps, self.zeros) if part is not None]
+        parts.append(numbers)
         found = []
         for tile in tiles:
             columns = slice(tile.start * lanes, tile.stop * lanes)

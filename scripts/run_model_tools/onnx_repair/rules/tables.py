@@ -70,16 +70,25 @@ def rows_of_steps(walk: Walk, found: FewBits, length: int, places: Value) -> Val
     """float32 (*places, length): rows of a table of 4 or 8 bits, whose columns `found` has as rows.
     """
     graph = walk.graph
-    assert found.steps is not None and found.zeros is not None
+    assert found.steps is not None
     numbers = (_nibbles(walk, found.numbers.T, places) if found.bits == 4
                else _gathered(walk, found.numbers, places))
+    steps = _by_block(walk, _gathered(walk, found.steps, places), found, length)
+    if found.levels is not None:
+        return graph.op("Mul", _meant(walk, found.levels, numbers), steps)
+    assert found.zeros is not None
     zeros: Value | int = int(found.zeros[0, 0])
     if (found.zeros != zeros).any():
         zeros = _by_block(walk, cast(walk, _gathered(walk, found.zeros, places),
                                      TensorProto.INT32), found, length)
     difference = graph.op("Sub", cast(walk, numbers, TensorProto.INT32), zeros)
-    return graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), _by_block(
-        walk, _gathered(walk, found.steps, places), found, length))
+    return graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), steps)
+
+
+def _meant(walk: Walk, numbers: np.ndarray, by: Value) -> Value:
+    """What each number of `by` says in a table of floats."""
+    return walk.graph.op("Gather", numbers.astype(np.float32), cast(walk, by, TensorProto.INT32),
+                         axis=0)
 
 
 def _by_block(walk: Walk, blocks: Value, found: FewBits, length: int) -> Value:
@@ -106,21 +115,17 @@ def _of_sixteen_bits(walk: Walk, found: FewBits, places: Value) -> Value:
     byte = np.arange(256)
     signs = np.where(byte < 128, 1.0, -1.0)
 
-    def meant(numbers: np.ndarray, by: Value) -> Value:
-        return graph.op("Gather", numbers.astype(np.float32), cast(walk, by, TensorProto.INT32),
-                        axis=0)
-
     if not found.is_half:
         # A power of two of the sign and seven bits of the exponent, times what the other byte says.
         powers = np.where(byte & 127, signs * 2.0 ** (2 * (byte & 127) - 127), signs * 0.0)
         rest = 2.0 ** (byte >> 7) * (1 + (byte & 127) / 128)
-        return graph.op("Mul", meant(powers, high), meant(rest, low))
+        return graph.op("Mul", _meant(walk, powers, high), _meant(walk, rest, low))
     # The sign, the exponent and two bits of the fraction, and as many last places as the rest says.
     exponent = byte >> 2 & 31
     last_place = signs * 2.0 ** (np.maximum(exponent, 1) - 25)
     first = last_place * 256 * ((byte & 3) + np.where(exponent, 4, 0))
-    return graph.op("Add", meant(first, high), graph.op(
-        "Mul", meant(last_place, high), cast(walk, low, TensorProto.FLOAT)))
+    return graph.op("Add", _meant(walk, first, high), graph.op(
+        "Mul", _meant(walk, last_place, high), cast(walk, low, TensorProto.FLOAT)))
 
 
 def _nibbles(walk: Walk, numbers: np.ndarray, places: Value) -> Value:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.few_bits import FewBits
+from run_model_tools.few_bits import BNB_FLOAT4, NORMAL_FLOAT4, FewBits
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
@@ -274,14 +274,8 @@ def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
     return cast(walk, made, node.tensor(0).elem_type)
 
 
-_FOURTHS = {
-    0: (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4),
-    1: (-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
-        -0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725,
-        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
-        0.7229568362236023, 1)}
-"""By quant_type, what 4 bits mean in bitsandbytes: FP4, of which the highest bit is the sign, and
-NF4."""
+_LEVELS = {0: BNB_FLOAT4, 1: NORMAL_FLOAT4}
+"""By quant_type, what 4 bits mean."""
 
 
 @rule("MatMulBnb4", domain=DOMAIN)
@@ -290,15 +284,13 @@ def matmul_of_bitsandbytes(walk: Walk, node: Node) -> Value:
     each with a largest size, as float32."""
     depth, columns, kind = (node.attrs[name] for name in ("K", "N", "quant_type"))
     packed, most = node.constant(1, "its weights"), node.constant(2, "its scales")
-    if kind not in _FOURTHS or not node.attrs.get("transB", 1):
-        raise Refused(f"its weights are of the kind {kind}" if kind not in _FOURTHS
+    if kind not in _LEVELS or not node.attrs.get("transB", 1):
+        raise Refused(f"its weights are of the kind {kind}" if kind not in _LEVELS
                       else "its weights are not transposed")
     assert packed is not None and most is not None
-    meaning = _FOURTHS[kind]
-    table = np.array(meaning if kind else [*meaning, *(-one for one in meaning)], np.float32)
     halves = np.stack([packed >> 4, packed & 15], -1).reshape(-1)[:columns * depth]
     scales = np.repeat(most.reshape(-1).astype(np.float32), node.attrs["block_size"])
-    weight = (table[halves] * scales[:len(halves)]).reshape(columns, depth).T
+    weight = (_LEVELS[kind][halves] * scales[:len(halves)]).reshape(columns, depth).T
     x = node.tensor(0)
     return product(walk, x, cast(walk, walk.graph.constant(np.ascontiguousarray(weight)),
                                  x.elem_type))
@@ -328,7 +320,8 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
         ("gather_axis", 0), ("quantize_axis", 1)))
     block = node.attrs.get("block_size", 128)
     if (axis, along) == (0, 1) and numbers.ndim == 2 and scales.array is not None:
-        table = FewBits(bits, numbers.T, scales.array.astype(np.float32).T, zero.T, block)
+        table = FewBits(bits, numbers.T, scales.array.astype(np.float32).T, zero.T,
+                        block=block)
         return cast(walk, rows_of_steps(walk, table, numbers.shape[1], places), scales.elem_type)
     rows = graph.op("Gather", graph.constant(numbers), places, axis=axis)
     if along == axis:
