@@ -7,8 +7,8 @@
  * level[number] * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with
  * WEIGHT_HALF, float16.
  *
- * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF, WEIGHT_LEVELS; CHUNK, rows that are made float32 at a time, of
- * which a block has several.
+ * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF, WEIGHT_LEVELS; CHUNK, rows that are made float32
+ * at a time, of which a block has several.
  */
 #ifndef RUN_MODEL_KERNELS_COMPACT_H_
 #define RUN_MODEL_KERNELS_COMPACT_H_

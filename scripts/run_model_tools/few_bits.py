@@ -18,6 +18,8 @@ _SAMPLED = 4
 """Columns that rule most weights out, before all of them are looked at."""
 _AT_ONCE = 1 << 21
 """Weights that are looked at together, of which there are several copies meanwhile."""
+_LOOKED_AT_FIRST = 8
+"""Weights of a block that rule most steps out."""
 _ROUNDING = 5e-7
 """Of a number in steps: what float32 rounds where it multiplies number and step, where the step
 comes from such a product, and where another factor was multiplied into it."""
@@ -127,7 +129,7 @@ def _of_sixteen_bits(weights: np.ndarray) -> FewBits | None:
     for is_half in (False, True):
         parts = _of_all_columns(weights, partial(_sixteen, is_half=is_half))
         if parts is not None:
-            return FewBits(16, *parts, is_half=is_half)
+            return FewBits(16, parts[0], is_half=is_half)
     return None
 
 
@@ -168,12 +170,11 @@ def _numbers_of(weights: np.ndarray, bits: int, block: int
         left = np.flatnonzero(steps == 0)
         if not len(left):
             break
-        step = largest[left] / np.float32(parts)
+        left, step = _likely(rows, left, largest[left] / np.float32(parts), np.rint)
         near = rows[left] / step[:, None]
         counted = np.rint(near)
-        fits = (np.abs(near - counted) <= _ROUNDING * np.abs(counted)).all(1)
+        fits = _are_near(near, counted) & (step > np.finfo(np.float32).tiny)
         fits &= counted.max(1) - counted.min(1) <= most
-        fits &= (step > np.finfo(np.float32).tiny)
         steps[left[fits]] = step[fits]
         numbers[left[fits]] = counted[fits]
     if not (steps > 0).all():
@@ -203,16 +204,29 @@ def _places_of(weights: np.ndarray, levels: np.ndarray, block: int
         left = np.flatnonzero(steps == 0)
         if not len(left):
             break
-        step = largest[left] / size
+        left, step = _likely(rows, left, largest[left] / size,
+                             lambda near: rising[np.searchsorted(between, near)])
         near = rows[left] / step[:, None]
         found = np.searchsorted(between, near)
-        fits = (np.abs(near - rising[found]) <= _ROUNDING * np.abs(rising[found])).all(1)
-        fits &= step > np.finfo(np.float32).tiny
+        fits = _are_near(near, rising[found]) & (step > np.finfo(np.float32).tiny)
         steps[left[fits]] = step[fits]
         numbers[left[fits]] = places[found[fits]]
     if not (steps > 0).all():
         return None
     return _columns_of_blocks(numbers, weights.shape), steps.reshape(-1, weights.shape[1])
+
+
+def _likely(rows: np.ndarray, which: np.ndarray, steps: np.ndarray,
+            nearest: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(which, steps) of the rows whose first numbers fit: of most all need not be looked at."""
+    near = rows[which, :_LOOKED_AT_FIRST] / steps[:, None]
+    fits = _are_near(near, nearest(near))
+    return which[fits], steps[fits]
+
+
+def _are_near(near: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Whether rows are numbers, as far as rounding leaves them that."""
+    return (np.abs(near - numbers) <= _ROUNDING * np.abs(numbers)).all(1)
 
 
 def _rows_of_blocks(weights: np.ndarray, block: int) -> np.ndarray:

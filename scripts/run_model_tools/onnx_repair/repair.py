@@ -13,6 +13,7 @@ from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
+from run_model_tools.onnx_repair.newer_types import in_older_types
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
@@ -23,6 +24,7 @@ from run_model_tools.onnx_repair.stored_tensors import (
     files_beside,
     spread,
     stored_bytes,
+    tensors_of,
 )
 from run_model_tools.onnx_repair.values import Beside, Chosen, Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
@@ -222,5 +224,6 @@ def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
     check_lengths(path, model)
+    in_older_types(model, list(tensors_of(model)))
     as_float32(model)
     return with_outputs(model, outputs) if outputs else model

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from run_model_tools.onnx_repair import newer_types
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
@@ -273,10 +274,6 @@ class Node:
 def type_name(elem_type: int) -> str:
     """As ONNX writes it: float16, int64 ..."""
     if elem_type not in TensorProto.DataType.values():
-        return _LATER.get(elem_type, f"unknown (type {elem_type})")
+        return newer_types.NAMES.get(elem_type, f"unknown (type {elem_type})")
     return {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}.get(
         elem_type, TensorProto.DataType.Name(elem_type).lower())
-
-
-_LATER = {23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
-"""Types that the ONNX here does not know."""

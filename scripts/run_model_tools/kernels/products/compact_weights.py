@@ -43,7 +43,8 @@ class CompactWeights(FewBits):
 
     def packed(self, tiles: list[range], lanes: int) -> np.ndarray:
         """uint8: of each tile of vectors of columns, block after block, its steps [vector][lane],
-        zeros likewise (without levels) and numbers [row][vector][lane]; of 4 bits, eight rows in words of 32."""
+        zeros likewise, unless there are levels, and numbers [row][vector][lane]; of 4 bits, eight
+        rows in words of 32."""
         numbers = _padded(self.numbers, self.block, lanes)
         blocks = len(numbers) // self.block
         numbers = numbers.reshape(blocks, self.block, -1)

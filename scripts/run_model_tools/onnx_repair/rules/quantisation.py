@@ -65,6 +65,7 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                block: int = 0) -> Value:
     """(x - zero point) * scale."""
     graph = walk.graph
+    x, scale, zero = _in_whole_numbers(walk, x, scale, zero)
     x = as_held(walk, x)
     zero = None if zero is None else as_held(walk, zero)
     plain = scale.elem_type == TensorProto.FLOAT and not block and x.elem_type in (
@@ -84,6 +85,21 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
     made = graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), cast(
         walk, _alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
     return cast(walk, made, scale.elem_type)
+
+
+def _in_whole_numbers(walk: Walk, x: Value, scale: Value, zero: Value | None
+                      ) -> tuple[Value, Value, Value | None]:
+    """Constants of halves, as floats of four bits are, in bytes and with half their scale: a
+    scale of float16 then need not round what it makes of them."""
+    if x.elem_type not in _FLOATS_OF_BYTES or x.array is None or scale.array is None or (
+            zero is not None and (zero.array is None or np.any(zero.array.astype(np.float32)))):
+        return x, scale, zero
+    doubled, half = 2 * x.array.astype(np.float32), scale.array / 2
+    if (abs(doubled) > 127).any() or (doubled != np.rint(doubled)).any() or (
+            (2 * half != scale.array).any()):
+        return x, scale, zero
+    return walk.graph.constant(doubled.astype(np.int8)), walk.graph.constant(
+        half.astype(scale.dtype)), None
 
 
 def _rounded_floats(walk: Walk, x: Value) -> Value | None:
