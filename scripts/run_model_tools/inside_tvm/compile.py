@@ -198,7 +198,7 @@ def reading_once(tvm, request):
         if "tflite" in request:
             from run_model_tools.inside_tvm.tflite.importer import read_tflite
 
-            return kept(lambda: read_tflite(tvm, request["tflite"], request["shapes"]))
+            return kept(lambda: read_tflite(request["tflite"], request["shapes"]))
         import onnx
 
         model = onnx.load(request["onnx"])

@@ -1,17 +1,12 @@
 """Non-maximum suppression of TensorFlow Lite, by the operator that ONNX's is computed by."""
 
 import numpy as np
+from tvm import relay
 
 from run_model_tools.inside_tvm import Refusal, chosen_boxes
 
 
-def converters(relay):
-    """By operators' names, functions of the importer's converter and one operator."""
-    return {name: lambda converter, op: _suppression(relay, converter, op)
-            for name in ("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")}
-
-
-def _suppression(relay, converter, op):
+def _suppression(converter, op):
     """Places, of the fifth version their scores too, and how many there are; zeros behind them."""
     boxes, scores, *parameters = (int(index) for index in op.InputsAsNumpy())
     most, overlap, least, *sigma = (converter.known_value(index).ravel() for index in parameters)
@@ -36,3 +31,7 @@ def _suppression(relay, converter, op):
                          relay.const(np.zeros(most, np.float32)))
     count = relay.reshape(count, ())
     return relay.Tuple([places, chosen, count] if sigma else [places, count])
+
+
+CONVERTERS = {"NON_MAX_SUPPRESSION_V4": _suppression, "NON_MAX_SUPPRESSION_V5": _suppression}
+"""By operators' names, functions of the importer's converter and one operator."""

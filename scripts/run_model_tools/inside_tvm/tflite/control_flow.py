@@ -4,6 +4,8 @@ Keras' recurrent layers come as WHILE, as do loops of JAX and PyTorch: their con
 counters.  So after each iteration what can be computed of the state without the inputs is computed.
 """
 
+from tvm import relay
+
 from run_model_tools.inside_tvm import Refusal
 
 MOST_ITERATIONS = 1000
@@ -41,7 +43,7 @@ def _decides(tensor):
     return tensor.dtype in ("int32", "int64", "bool") and len(tensor.shape) <= 1
 
 
-def branches(relay, converter, operator):
+def branches(converter, operator):
     """IF's results: of one branch, or chosen number by number among those of both."""
     ways = [converter.file.graphs[number] for number in operator.graphs]
     given = [converter.value(index) for index in operator.inputs]

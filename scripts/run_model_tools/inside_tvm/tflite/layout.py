@@ -1,6 +1,10 @@
 """A network of TensorFlow Lite in the layout that the kernels and TVM's schedules are made for."""
 
 import numpy as np
+import tvm
+from tvm import relay
+from tvm.relay import ExprMutator
+from tvm.relay import dataflow_pattern as pattern
 
 from run_model_tools.inside_tvm import called_operator, faster_folding
 from run_model_tools.inside_tvm.plain_graphs import mapped
@@ -11,20 +15,19 @@ _CHANNELS_FIRST = {
     "image.resize2d": ["NCHW"]}
 
 
-def channels_first(tvm, function):
+def channels_first(function):
     """The module of a function in NHWC, whose layers of pictures compute in NCHW."""
-    from tvm import relay
-
-    mod = tvm.IRModule.from_expr(relay.Function(function.params, _grouped(relay, function.body)))
+    body = _Grouped().visit(function.body)
+    mod = tvm.IRModule.from_expr(relay.Function(function.params, body))
     mod = relay.transform.InferType()(mod)
-    grids = _Grids(relay)
+    grids = _Grids()
     with tvm.transform.PassContext(opt_level=3):
         mod = mapped(relay, mod, grids.hidden)
         mod = tvm.transform.Sequential([
             relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType()])(mod)
         mod = mapped(relay, mod, grids.shown)
         mod = relay.transform.InferType()(faster_folding.fold(tvm, mod))
-    mod = tvm.IRModule.from_expr(_with_prelu(relay, mod["main"]))
+    mod = tvm.IRModule.from_expr(pattern.rewrite(_Prelu(), mod["main"]))
     return relay.transform.InferType()(mod)
 
 
@@ -33,20 +36,19 @@ class _Grids:
     layout for them but the one that they come in, so that each would lie between two conversions.
     """
 
-    def __init__(self, relay):
-        self._relay = relay
+    def __init__(self):
         self._calls = []
 
     def hidden(self, call, args):
         """For plain_graphs.mapped: an operator for any layout with the same types."""
         if called_operator(call) not in ("qnn.quantize", "qnn.dequantize") or any(
                 int(d) != 1 for d in call.args[1].checked_type.shape) or isinstance(
-                    call.args[0], self._relay.Constant):
+                    call.args[0], relay.Constant):
             return None
         self._calls.append(call)
         # No network has a clip whose bounds are the wrong way round.
-        marked = self._relay.clip(args[0], len(self._calls), -len(self._calls))
-        return self._relay.cast(marked, call.checked_type.dtype)
+        marked = relay.clip(args[0], len(self._calls), -len(self._calls))
+        return relay.cast(marked, call.checked_type.dtype)
 
     def shown(self, call, args):
         """What `hidden` stands for."""
@@ -54,11 +56,11 @@ class _Grids:
         if called_operator(clip) != "clip" or not clip.attrs.a_min > 0 > clip.attrs.a_max:
             return None
         was = self._calls[int(clip.attrs.a_min) - 1]
-        return self._relay.Call(was.op, [args[0].args[0], *was.args[1:]], was.attrs, was.type_args,
+        return relay.Call(was.op, [args[0].args[0], *was.args[1:]], was.attrs, was.type_args,
                                 was.span)
 
 
-def prelu(relay, x, shape, slopes):
+def prelu(x, shape, slopes):
     """PReLU with a slope for each channel (the last axis) or one for all, as arithmetic: the
     layout of nn.prelu cannot be converted. channels_first() makes nn.prelu of it. None where each
     number has a slope of its own.
@@ -72,54 +74,46 @@ def prelu(relay, x, shape, slopes):
     return relay.add(relay.maximum(x, zero), relay.multiply(relay.minimum(x, zero), slopes))
 
 
-def _with_prelu(relay, function):
-    from tvm.relay import dataflow_pattern as pattern
+class _Prelu(pattern.DFPatternCallback):
+    """nn.prelu of what prelu() makes."""
 
-    class Prelu(pattern.DFPatternCallback):
-        def __init__(self):
-            super().__init__()
-            self.x, self.slopes = pattern.wildcard(), pattern.is_constant()
-            self.zeros = [pattern.is_constant() for _ in range(2)]
-            self.pattern = pattern.is_op("add")(
-                pattern.is_op("maximum")(self.x, self.zeros[0]),
-                pattern.is_op("multiply")(pattern.is_op("minimum")(self.x, self.zeros[1]),
-                                          self.slopes))
+    def __init__(self):
+        super().__init__()
+        self.x, self.slopes = pattern.wildcard(), pattern.is_constant()
+        self.zeros = [pattern.is_constant() for _ in range(2)]
+        self.pattern = pattern.is_op("add")(
+            pattern.is_op("maximum")(self.x, self.zeros[0]),
+            pattern.is_op("multiply")(pattern.is_op("minimum")(self.x, self.zeros[1]),
+                                      self.slopes))
 
-        def callback(self, pre, post, found):
-            x, slopes = found[self.x][0], found[self.slopes][0].data.numpy()
-            full = (1,) * (4 - slopes.ndim) + slopes.shape
-            # Channels are along the axis that the slopes go along; one channel is an axis of one.
-            axes = ([i for i, extent in enumerate(full) if extent > 1]
-                    or [i for i in (1, 3) if int(pre.checked_type.shape[i]) == 1])[:1]
-            if not axes or slopes.size != full[axes[0]] or any(
-                    found[zero][0].data.numpy().any() for zero in self.zeros):
-                return post
-            return relay.nn.prelu(x, relay.const(slopes.ravel()), axis=axes[0])
-
-    return pattern.rewrite(Prelu(), function)
+    def callback(self, pre, post, found):
+        x, slopes = found[self.x][0], found[self.slopes][0].data.numpy()
+        full = (1,) * (4 - slopes.ndim) + slopes.shape
+        # Channels are along the axis that the slopes go along; one channel is an axis of one.
+        axes = ([i for i, extent in enumerate(full) if extent > 1]
+                or [i for i in (1, 3) if int(pre.checked_type.shape[i]) == 1])[:1]
+        if not axes or slopes.size != full[axes[0]] or any(
+                found[zero][0].data.numpy().any() for zero in self.zeros):
+            return post
+        return relay.nn.prelu(x, relay.const(slopes.ravel()), axis=axes[0])
 
 
-def _grouped(relay, body):
+class _Grouped(ExprMutator):
     """Depthwise convolutions with their weights as those of any convolution in groups.
 
     ConvertLayout takes the importer's (height, width, channel, multiplier) for what it is only
     where the multiplier is 1.
     """
-    from tvm.relay import ExprMutator
 
-    class Mutator(ExprMutator):
-        def visit_call(self, call):
-            call = super().visit_call(call)
-            if called_operator(call) != "nn.conv2d" or (
-                    str(call.attrs.kernel_layout) != "HWOI"):
-                return call
-            attrs = {key: call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 -- no dict
-            channels = int(attrs["channels"])
-            size = [int(d) for d in attrs["kernel_size"]]
-            return relay.nn.conv2d(
-                call.args[0], relay.reshape(call.args[1], (*size, 1, channels)),
-                strides=attrs["strides"], padding=attrs["padding"], dilation=attrs["dilation"],
-                groups=int(attrs["groups"]), channels=channels, kernel_size=size,
-                data_layout="NHWC", kernel_layout="HWIO")
-
-    return Mutator().visit(body)
+    def visit_call(self, call):
+        call = super().visit_call(call)
+        if called_operator(call) != "nn.conv2d" or str(call.attrs.kernel_layout) != "HWOI":
+            return call
+        attrs = {key: call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 -- no dict
+        channels = int(attrs["channels"])
+        size = [int(d) for d in attrs["kernel_size"]]
+        return relay.nn.conv2d(
+            call.args[0], relay.reshape(call.args[1], (*size, 1, channels)),
+            strides=attrs["strides"], padding=attrs["padding"], dilation=attrs["dilation"],
+            groups=int(attrs["groups"]), channels=channels, kernel_size=size,
+            data_layout="NHWC", kernel_layout="HWIO")

@@ -5,6 +5,7 @@ expressions.
 """
 
 import numpy as np
+from tvm import relay
 
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.tflite.file import COMPLEX
@@ -12,53 +13,6 @@ from run_model_tools.tflite.file import COMPLEX
 _MOVES = ("EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE", "STRIDED_SLICE",
           "TRANSPOSE")
 """Operators that move complex numbers, which are pairs here, part by part."""
-
-
-def converters(relay):
-    """By operators' names, functions of the importer's converter and one operator."""
-    def unary(make):
-        return lambda converter, op: make(_inputs(converter, op)[0])
-
-    def binary(make):
-        return lambda converter, op: make(*_inputs(converter, op))
-
-    def squared(x):
-        # The importer's own is a power, which there is of floats only.
-        return relay.multiply(x, x)
-
-    return {
-        "SIGN": unary(relay.sign), "RELU_0_TO_1": unary(lambda x: relay.clip(x, 0, 1)),
-        "ATAN2": binary(lambda y, x: _atan2(relay, y, x)),
-        "SQUARE": unary(squared),
-        "SQUARED_DIFFERENCE": binary(lambda a, b: squared(relay.subtract(a, b))),
-        "SELECT_V2": binary(relay.where), "BITWISE_XOR": binary(relay.bitwise_xor),
-        "RIGHT_SHIFT": binary(relay.right_shift),
-        "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
-        "GELU": lambda converter, op: _gelu(relay, converter, op),
-        "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
-        "ARG_MAX": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmax),
-        "ARG_MIN": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmin),
-        "CAST": lambda converter, op: _cast(relay, converter, op),
-        "BATCH_MATMUL": lambda converter, op: _batch_matmul(relay, converter, op),
-        "GATHER": lambda converter, op: _gather(relay, converter, op),
-        "SELECT": lambda converter, op: _select(relay, converter, op),
-        "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
-            _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
-        "FILL": lambda converter, op: relay.full(
-            _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
-        "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
-        "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
-        "ONE_HOT": lambda converter, op: _one_hot(relay, converter, op),
-        "REVERSE_V2": lambda converter, op: _reversed(relay, converter, op),
-        "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
-        "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
-        "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
-        "CONV_3D": lambda converter, op: _conv3d(relay, converter, op),
-        "RFFT2D": lambda converter, op: _rfft2d(relay, converter, op),
-        "REAL": lambda converter, op: _parts(converter, op)[0],
-        "IMAG": lambda converter, op: _parts(converter, op)[1],
-        "COMPLEX_ABS": lambda converter, op: relay.sqrt(
-            relay.add(*(relay.multiply(part, part) for part in _parts(converter, op))))}
 
 
 def _inputs(converter, op):
@@ -73,7 +27,7 @@ def options_of(op, kind):
     return found
 
 
-def _atan2(relay, y, x):
+def _atan2(y, x):
     zero, half = relay.const(np.float32(0)), relay.const(np.float32(np.pi / 2))
     is_zero = relay.equal(x, zero)
     angle = relay.atan(relay.divide(y, relay.where(is_zero, relay.const(np.float32(1)), x)))
@@ -83,7 +37,7 @@ def _atan2(relay, y, x):
     return relay.where(is_zero, relay.multiply(relay.sign(y), half), angle)
 
 
-def _select(relay, converter, op):
+def _select(converter, op):
     """A condition of one axis chooses rows."""
     condition, x, y = _inputs(converter, op)
     rows, shape = (converter.shape_of(op.Inputs(number)) for number in (0, 1))
@@ -92,7 +46,7 @@ def _select(relay, converter, op):
     return relay.where(condition, x, y)
 
 
-def _squeeze(relay, converter, op):
+def _squeeze(converter, op):
     from tflite.SqueezeOptions import SqueezeOptions
 
     options, x = options_of(op, SqueezeOptions), _inputs(converter, op)[0]
@@ -101,14 +55,14 @@ def _squeeze(relay, converter, op):
     return relay.squeeze(x, axis=None if axes is None else [int(axis) for axis in axes])
 
 
-def _place_of_extreme(relay, converter, op, largest_or_smallest):
+def _place_of_extreme(converter, op, largest_or_smallest):
     """Of the first largest or smallest number along an axis, in the type that the file says."""
     (axis,) = converter.known_numbers(op.Inputs(1))
     found = largest_or_smallest(_inputs(converter, op)[0], axis=axis)
     return relay.cast(found, converter.graph.tensors[int(op.Outputs(0))].dtype)
 
 
-def _gelu(relay, converter, op):
+def _gelu(converter, op):
     from tflite.GeluOptions import GeluOptions
 
     x, half = _inputs(converter, op)[0], relay.const(np.float32(0.5))
@@ -121,7 +75,7 @@ def _gelu(relay, converter, op):
     return relay.multiply(x, relay.add(half, relay.multiply(bent, half)))
 
 
-def _gather(relay, converter, op):
+def _gather(converter, op):
     from tflite.GatherOptions import GatherOptions
 
     options = options_of(op, GatherOptions)
@@ -158,7 +112,7 @@ def _gather(relay, converter, op):
     return made
 
 
-def _cast(relay, converter, op):
+def _cast(converter, op):
     """LiteRT casts the whole numbers of a quantized tensor, and not what they stand for."""
     source, target = (converter.graph.tensors[int(i)] for i in (op.Inputs(0), op.Outputs(0)))
     x, kind = _inputs(converter, op)[0], target.dtype
@@ -171,7 +125,7 @@ def _cast(relay, converter, op):
     return relay.cast(x, kind)
 
 
-def _batch_matmul(relay, converter, op):
+def _batch_matmul(converter, op):
     """Products of matrices, the batches of one factor repeated for the other where it has more.
 
     The importer's own gives the result the batches of the first factor, whatever the second one
@@ -194,34 +148,34 @@ def _batch_matmul(relay, converter, op):
                           shapes[1][-2 if options.AdjY() else -1]))
 
 
-def _around_zero(relay, converter, op, make):
+def _around_zero(converter, op, make):
     """What puts numbers between zeros: of quantized tensors between those that are stored as 0,
     whatever that stands for."""
     tensor = converter.graph.tensors[int(op.Outputs(0))]
     if not tensor.is_whole:
-        return make(relay, converter, op, tensor.dtype, lambda x: x)
+        return make(converter, op, tensor.dtype, lambda x: x)
     stored = relay.const(np.float32(tensor.quantized.zero_points[0] * tensor.quantized.scales[0]))
     return relay.subtract(
-        make(relay, converter, op, "float32", lambda x: relay.add(x, stored)), stored)
+        make(converter, op, "float32", lambda x: relay.add(x, stored)), stored)
 
 
-def _reversed(relay, converter, op):
+def _reversed(converter, op):
     """Along axes; of quantized tensors what is stored, whatever the scales of both are."""
     source, target = (converter.graph.tensors[int(i)] for i in (op.Inputs(0), op.Outputs(0)))
     x = _inputs(converter, op)[0]
     for axis in converter.known_numbers(op.Inputs(1)):
         x = relay.reverse(x, axis)
-    return _as_stored(relay, x, source, target)
+    return _as_stored(x, source, target)
 
 
-def _one_hot(relay, converter, op):
+def _one_hot(converter, op):
     """One value where an index says so and another elsewhere; of quantized tensors what is stored,
     whatever the scales of all are."""
     from tflite.OneHotOptions import OneHotOptions
 
     target = converter.graph.tensors[int(op.Outputs(0))]
     indices, _, on, off = _inputs(converter, op)
-    on, off = (_as_stored(relay, x, converter.graph.tensors[int(op.Inputs(i))], target)
+    on, off = (_as_stored(x, converter.graph.tensors[int(op.Inputs(i))], target)
                for i, x in ((2, on), (3, off)))
     return relay.one_hot(indices, relay.reshape(on, ()), relay.reshape(off, ()),
                          converter.known_numbers(op.Inputs(1))[0],
@@ -229,7 +183,7 @@ def _one_hot(relay, converter, op):
                          "float32" if target.is_whole else target.dtype)
 
 
-def _as_stored(relay, x, source, target):
+def _as_stored(x, source, target):
     """Numbers of one quantized tensor, as what is stored for them stands for in another."""
     if not source.is_whole or not target.is_whole:
         return x
@@ -242,13 +196,13 @@ def _as_stored(relay, x, source, target):
     return relay.multiply(stored, relay.const(np.float32(new)))
 
 
-def _diagonal(relay, converter, op, dtype, shifted):
+def _diagonal(converter, op, dtype, shifted):
     shape = converter.shape_of(op.Inputs(0))
     return relay.matrix_set_diag(relay.zeros((*shape, shape[-1]), dtype),
                                  shifted(_inputs(converter, op)[0]))
 
 
-def _scattered(relay, converter, op, dtype, shifted):
+def _scattered(converter, op, dtype, shifted):
     """Numbers that go to the same place are added up."""
     places, updates, _ = _inputs(converter, op)
     axes = len(converter.shape_of(op.Inputs(0)))
@@ -262,7 +216,7 @@ def _scattered(relay, converter, op, dtype, shifted):
         shifted(updates), mode="add")
 
 
-def _cumsum(relay, converter, op):
+def _cumsum(converter, op):
     from tflite.CumsumOptions import CumsumOptions
 
     options = options_of(op, CumsumOptions)
@@ -273,13 +227,13 @@ def _cumsum(relay, converter, op):
     return relay.reverse(total, axis) if options.Reverse() else total
 
 
-def _topk(relay, converter, op):
+def _topk(converter, op):
     x, (k,) = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
     made = relay.topk(x, int(k), ret_type="both", dtype="int32")
     return relay.Tuple([made[0], made[1]])
 
 
-def _conv3d(relay, converter, op):
+def _conv3d(converter, op):
     from tflite.Conv3DOptions import Conv3DOptions
     from tflite.Padding import Padding
     from tvm.relay.frontend.tflite import get_pad_value
@@ -303,7 +257,7 @@ def _conv3d(relay, converter, op):
     return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
 
 
-def _rfft2d(relay, converter, op):
+def _rfft2d(converter, op):
     """(real, imaginary) parts, by products with the waves; the input is cut or filled up."""
     x, lengths = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
     shape = converter.shape_of(op.Inputs(0))
@@ -349,7 +303,7 @@ def moves_complex(converter, operator):
             and all(tensors[i].dtype == COMPLEX for i in (*operator.inputs[:1], *operator.outputs)))
 
 
-def moved(relay, converter, convert, op):
+def moved(converter, convert, op):
     """What moves numbers, done to both parts."""
     if converter.get_op_code_str(op) not in _MOVES:
         raise Refusal("model", "it computes with complex numbers")
@@ -360,3 +314,42 @@ def moved(relay, converter, convert, op):
         made.append(convert(op))
     converter.exp_tab.exprs[name] = relay.Tuple(pair)
     return relay.Tuple(made)
+
+
+def _unary(make):
+    return lambda converter, op: make(_inputs(converter, op)[0])
+
+
+def _binary(make):
+    return lambda converter, op: make(*_inputs(converter, op))
+
+
+def _squared(x):
+    # The importer's own is a power, which there is of floats only.
+    return relay.multiply(x, x)
+
+
+CONVERTERS = {
+    "SIGN": _unary(relay.sign), "RELU_0_TO_1": _unary(lambda x: relay.clip(x, 0, 1)),
+    "ATAN2": _binary(_atan2), "SQUARE": _unary(_squared),
+    "SQUARED_DIFFERENCE": _binary(lambda a, b: _squared(relay.subtract(a, b))),
+    "SELECT_V2": _binary(relay.where), "BITWISE_XOR": _binary(relay.bitwise_xor),
+    "RIGHT_SHIFT": _binary(relay.right_shift),
+    "EMBEDDING_LOOKUP": _binary(lambda ids, table: relay.take(table, ids, axis=0)),
+    "GELU": _gelu, "SQUEEZE": _squeeze, "CAST": _cast, "BATCH_MATMUL": _batch_matmul,
+    "GATHER": _gather, "SELECT": _select, "ONE_HOT": _one_hot, "REVERSE_V2": _reversed,
+    "CUMSUM": _cumsum, "TOPK_V2": _topk, "CONV_3D": _conv3d, "RFFT2D": _rfft2d,
+    "ARG_MAX": lambda converter, op: _place_of_extreme(converter, op, relay.argmax),
+    "ARG_MIN": lambda converter, op: _place_of_extreme(converter, op, relay.argmin),
+    "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
+        _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
+    "FILL": lambda converter, op: relay.full(
+        _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
+    "MATRIX_DIAG": lambda converter, op: _around_zero(converter, op, _diagonal),
+    "SCATTER_ND": lambda converter, op: _around_zero(converter, op, _scattered),
+    "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
+    "REAL": lambda converter, op: _parts(converter, op)[0],
+    "IMAG": lambda converter, op: _parts(converter, op)[1],
+    "COMPLEX_ABS": lambda converter, op: relay.sqrt(
+        relay.add(*(_squared(part) for part in _parts(converter, op))))}
+"""By operators' names, functions of the importer's converter and one operator."""

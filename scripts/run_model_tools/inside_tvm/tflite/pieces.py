@@ -5,6 +5,8 @@ behind it.  What was joined is remembered, so that a part of it is the piece tha
 loop that is unrolled the rows are joined once, at its end.
 """
 
+from tvm import relay
+
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.tflite.operators import options_of
 
@@ -12,8 +14,7 @@ from run_model_tools.inside_tvm.tflite.operators import options_of
 class Pieces:
     """What expressions were joined of."""
 
-    def __init__(self, relay):
-        self._relay = relay
+    def __init__(self):
         self._joined = {}
         """By expression: (axis, [(piece, extent along the axis)])."""
 
@@ -25,7 +26,7 @@ class Pieces:
             flat += known[1] if known is not None and known[0] == axis else [(piece, extent)]
         if len(flat) == 1:
             return flat[0][0]
-        made = self._relay.concatenate([piece for piece, _ in flat], axis)
+        made = relay.concatenate([piece for piece, _ in flat], axis)
         self._joined[made] = (axis, flat)
         return made
 
@@ -39,28 +40,19 @@ class Pieces:
             return expr
         known = self._joined.get(expr)
         if known is None or cut != [known[0]]:
-            return self._relay.strided_slice(expr, begin, end)
+            return relay.strided_slice(expr, begin, end)
         axis, found, start = known[0], [], 0
         for piece, extent in known[1]:
             first, last = max(begin[axis] - start, 0), min(end[axis] - start, extent)
             if first < last:
                 whole = (first, last) == (0, extent)
-                found.append((piece if whole else self._relay.strided_slice(
+                found.append((piece if whole else relay.strided_slice(
                     piece, [first], [last], axes=[axis]), last - first))
             start += extent
         return self.join(found, axis)
 
 
-def converters(relay, pieces):
-    """By operators' names, functions of the importer's converter and one operator."""
-    return {
-        "SLICE": lambda converter, op: _slice(converter, op, pieces),
-        "STRIDED_SLICE": lambda converter, op: _strided_slice(relay, converter, op, pieces),
-        "CONCATENATION": lambda converter, op: _concatenation(converter, op, pieces),
-        "DYNAMIC_UPDATE_SLICE": lambda converter, op: _update(converter, op, pieces)}
-
-
-def _slice(converter, op, pieces):
+def _slice(converter, op):
     data, first, size = (int(index) for index in op.InputsAsNumpy())
     begin, sizes = converter.known_numbers(first), converter.known_numbers(size)
     shape = converter.shape_of(data)
@@ -70,11 +62,11 @@ def _slice(converter, op, pieces):
         raise Refusal("model", "it takes a part of the tensor %s that reaches out of it"
                       % converter.graph.tensors[data].name)
     converter.found_shapes[int(op.Outputs(0))] = [b - a for a, b in zip(begin, end)]
-    part = pieces.part(converter.value(data), shape, begin, end)
+    part = converter.pieces.part(converter.value(data), shape, begin, end)
     return converter.value(data) if part is None else part
 
 
-def _strided_slice(relay, converter, op, pieces):
+def _strided_slice(converter, op):
     """As Python slices, which the importer's own does not where strides are negative."""
     from tflite.StridedSliceOptions import StridedSliceOptions
 
@@ -90,7 +82,7 @@ def _strided_slice(relay, converter, op, pieces):
     steps = [r.step if len(r) > 1 else 1 for r in ranges]
     whole = converter.value(data)
     if set(steps) == {1}:
-        made = pieces.part(whole, shape, begin, end)
+        made = converter.pieces.part(whole, shape, begin, end)
     else:
         made = relay.strided_slice(whole, begin, end, steps) if all(ranges) else None
     if made is None:
@@ -133,7 +125,7 @@ def _slices(options, shape, begin, end, strides):
     return slices + [(0, extent, 1) for extent in rest], extents + rest
 
 
-def _concatenation(converter, op, pieces):
+def _concatenation(converter, op):
     from tflite.ConcatenationOptions import ConcatenationOptions
 
     options = options_of(op, ConcatenationOptions)
@@ -145,11 +137,11 @@ def _concatenation(converter, op, pieces):
     converter.found_shapes[int(op.Outputs(0))] = whole
     there = [(converter.value(index), shape[axis]) for index, shape in zip(indices, shapes)
              if 0 not in shape]
-    made = pieces.join(there, axis) if there else converter.value(indices[0])
+    made = converter.pieces.join(there, axis) if there else converter.value(indices[0])
     return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
 
 
-def _update(converter, op, pieces):
+def _update(converter, op):
     """The first input with the second one in it from the place on that the third one says, or as
     near to it as there is room."""
     whole, update, places = (int(index) for index in op.InputsAsNumpy())
@@ -165,6 +157,13 @@ def _update(converter, op, pieces):
         for first, last in ((0, begin[axis]), (begin[axis] + extents[axis], shape[axis])):
             start = [*begin[:axis], first, *[0] * (len(shape) - axis - 1)]
             stop = [b + e for b, e in zip(begin[:axis], extents[:axis])] + [last, *shape[axis + 1:]]
-            around.append((pieces.part(converter.value(whole), shape, start, stop), last - first))
-        made = pieces.join([p for p in (around[0], (made, extents[axis]), around[1]) if p[1]], axis)
+            part = converter.pieces.part(converter.value(whole), shape, start, stop)
+            around.append((part, last - first))
+        there = [p for p in (around[0], (made, extents[axis]), around[1]) if p[1]]
+        made = converter.pieces.join(there, axis)
     return made
+
+
+CONVERTERS = {"SLICE": _slice, "STRIDED_SLICE": _strided_slice, "CONCATENATION": _concatenation,
+              "DYNAMIC_UPDATE_SLICE": _update}
+"""By operators' names, functions of the importer's converter and one operator."""

@@ -6,6 +6,7 @@ reset them; here each run begins with zeros, as a layer that keeps nothing does 
 """
 
 import numpy as np
+from tvm import relay
 
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.tflite.control_flow import MOST_ITERATIONS
@@ -19,29 +20,23 @@ _NORMALISED = slice(20, 24)
 _AUXILIARY = slice(39, 48)
 
 
-def converters(relay):
-    """By operators' names, functions of the importer's converter and one operator."""
-    return {"UNIDIRECTIONAL_SEQUENCE_LSTM": lambda converter, op: _one_way(relay, converter, op),
-            "BIDIRECTIONAL_SEQUENCE_LSTM": lambda converter, op: _both_ways(relay, converter, op)}
-
-
-def _one_way(relay, converter, op):
+def _one_way(converter, op):
     from tflite.UnidirectionalSequenceLSTMOptions import UnidirectionalSequenceLSTMOptions
 
     inputs = _inputs(converter, op, slice(18, 20), _NORMALISED,
                      "with normalised gates (UNIDIRECTIONAL_SEQUENCE_LSTM)")
     options = options_of(op, UnidirectionalSequenceLSTMOptions)
-    rows = _Layer(relay, converter, options, inputs, 1).run(False)
+    rows = _Layer(converter, options, inputs, 1).run(False)
     return relay.stack(rows, 0 if options.TimeMajor() else 1)
 
 
-def _both_ways(relay, converter, op):
+def _both_ways(converter, op):
     from tflite.BidirectionalSequenceLSTMOptions import BidirectionalSequenceLSTMOptions
 
     inputs = _inputs(converter, op, slice(35, 39), _AUXILIARY,
                      "of two inputs (BIDIRECTIONAL_SEQUENCE_LSTM)")
     options = options_of(op, BidirectionalSequenceLSTMOptions)
-    ways = [relay.stack(_Layer(relay, converter, options, inputs, first).run(backwards),
+    ways = [relay.stack(_Layer(converter, options, inputs, first).run(backwards),
                         0 if options.TimeMajor() else 1)
             for first, backwards in ((1, False), (1 + _ALL, True))]
     return relay.concatenate(ways, 2) if options.MergeOutputs() else relay.Tuple(ways)
@@ -66,8 +61,8 @@ def _inputs(converter, op, states, others, what):
 class _Layer:
     """One direction of a layer, whose inputs begin with the number `first`."""
 
-    def __init__(self, relay, converter, options, inputs, first):
-        self._relay, self._converter, self._options = relay, converter, options
+    def __init__(self, converter, options, inputs, first):
+        self._converter, self._options = converter, options
         self._data, self._inputs = inputs[0], inputs[first:first + _ALL]
         self._gates = [gate for gate in range(4) if self._has(_OF_STATE + gate)]
         """Of 4; the input gate may be missing, and is then what the forget gate leaves."""
@@ -91,11 +86,11 @@ class _Layer:
             x, self._options.FusedActivationFunction())
 
     def _bounded(self, x, bound):
-        return self._relay.clip(x, -bound, bound) if bound > 0 else x
+        return relay.clip(x, -bound, bound) if bound > 0 else x
 
     def run(self, backwards):
         """The outputs at each time, in the order of time."""
-        relay, converter = self._relay, self._converter
+        converter = self._converter
         shape, x = converter.shape_of(self._data), converter.value(self._data)
         if not self._options.TimeMajor():
             x, shape = relay.transpose(x, (1, 0, 2)), [shape[1], shape[0], shape[2]]
@@ -122,7 +117,7 @@ class _Layer:
     def _step(self, row, cell):
         """(output, state) after one time, of the gates' sums and the state before it, None of
         zeros."""
-        relay, options = self._relay, self._options
+        options = self._options
         parts = dict(zip(self._gates, relay.split(row, len(self._gates), axis=1)))
 
         def gate(number, state):
@@ -146,3 +141,7 @@ class _Layer:
                 hidden = relay.add(hidden, self._constant(self._numbers(_PROJECTED_BIAS)))
             hidden = self._bounded(hidden, options.ProjClip())
         return hidden, cell
+
+
+CONVERTERS = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _one_way, "BIDIRECTIONAL_SEQUENCE_LSTM": _both_ways}
+"""By operators' names, functions of the importer's converter and one operator."""

@@ -1,6 +1,9 @@
 """TensorFlow Lite's operators on segments of rows and on buckets, which TVM's importer lacks."""
 
+from functools import partial
+
 import numpy as np
+from tvm import relay
 
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.tflite.operators import options_of
@@ -10,22 +13,11 @@ _NEUTRAL = {"add": lambda dtype: 0, "mul": lambda dtype: 1,
 """What LiteRT gives a segment without rows."""
 
 
-def converters(relay):
-    """By operators' names, functions of the importer's converter and one operator."""
-    def segments(mode):
-        return lambda converter, op: _segments(relay, converter, op, mode)
-
-    return {"BUCKETIZE": lambda converter, op: _bucket(relay, converter, op),
-            "SEGMENT_SUM": segments("add"), "UNSORTED_SEGMENT_SUM": segments("add"),
-            "UNSORTED_SEGMENT_PROD": segments("mul"), "UNSORTED_SEGMENT_MAX": segments("max"),
-            "UNSORTED_SEGMENT_MIN": segments("min")}
-
-
 def _limits(dtype):
     return np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
 
 
-def _segments(relay, converter, op, mode):
+def _segments(converter, op, mode):
     """Rows of the same segment together; those of a negative one nowhere."""
     data, places = (int(index) for index in op.InputsAsNumpy()[:2])
     shape, axes = converter.shape_of(data), len(converter.shape_of(places))
@@ -48,7 +40,7 @@ def _segments(relay, converter, op, mode):
     return relay.strided_slice(made, [0], [count], [1], axes=[0])
 
 
-def _bucket(relay, converter, op):
+def _bucket(converter, op):
     """How many of the boundaries are not above a number, which are all of them for a NaN."""
     from tflite.BucketizeOptions import BucketizeOptions
 
@@ -65,3 +57,11 @@ def _bucket(relay, converter, op):
     above = relay.less(relay.expand_dims(x, axis), relay.const(bounds.astype(
         tensor.dtype if tensor.dtype.startswith("float") else "float32")))
     return relay.sum(relay.cast(relay.logical_not(above), "int32"), axis)
+
+
+CONVERTERS = {
+    "BUCKETIZE": _bucket,
+    **{name: partial(_segments, mode=mode) for name, mode in (
+        ("SEGMENT_SUM", "add"), ("UNSORTED_SEGMENT_SUM", "add"), ("UNSORTED_SEGMENT_PROD", "mul"),
+        ("UNSORTED_SEGMENT_MAX", "max"), ("UNSORTED_SEGMENT_MIN", "min"))}}
+"""By operators' names, functions of the importer's converter and one operator."""

@@ -6,6 +6,7 @@ quantized with this, so it is done here too, to a step or two of the result.
 """
 
 import numpy as np
+from tvm import relay
 
 from run_model_tools.inside_tvm.tflite.operators import options_of
 
@@ -17,23 +18,18 @@ _PARTS = 512
 """Of the table, between which LiteRT interpolates."""
 
 
-def converters(relay):
-    """By operators' names, functions of the importer's converter and one operator."""
-    return {"SOFTMAX": lambda converter, op: _softmax(relay, converter, op)}
-
-
-def _softmax(relay, converter, op):
+def _softmax(converter, op):
     from tflite.SoftmaxOptions import SoftmaxOptions
 
     index = int(op.Inputs(0))
     x, beta = converter.value(index), np.float32(options_of(op, SoftmaxOptions).Beta())
     tensor = converter.graph.tensors[index]
     if tensor.is_whole and tensor.dtype == "int16":
-        return _by_table(relay, x, float(beta))
+        return _by_table(x, float(beta))
     return relay.nn.softmax(x if beta == 1 else relay.multiply(x, relay.const(beta)))
 
 
-def _by_table(relay, x, beta):
+def _by_table(x, beta):
     behind = relay.subtract(x, relay.max(x, axis=-1, keepdims=True))
     steps = relay.multiply(behind, relay.const(np.float32(beta * (_PLACES - 1) / _FARTHEST)))
     places = relay.clip(relay.add(relay.round(steps), relay.const(np.float32(_PLACES - 1))),
@@ -63,3 +59,7 @@ def exponentials():
 def _rounded(numbers):
     """To the nearest whole number, halves away from zero."""
     return np.trunc(numbers + np.copysign(0.5, numbers))
+
+
+CONVERTERS = {"SOFTMAX": _softmax}
+"""By operators' names, functions of the importer's converter and one operator."""
