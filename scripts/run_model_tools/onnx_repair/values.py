@@ -270,6 +270,11 @@ class Node:
         array = self.constant(index, what)
         return None if array is None else [int(x) for x in array.ravel()]
 
+    def axes(self) -> list[int] | None:
+        """Of a reduction, Squeeze or Unsqueeze, which are an attribute or an input by its opset."""
+        axes = self.attrs.get("axes")
+        return self.ints(1, "the axes") if axes is None else axes
+
 
 def type_name(elem_type: int) -> str:
     """As ONNX writes it: float16, int64 ..."""

@@ -245,25 +245,3 @@ def is_inf(walk: Walk, node: Node) -> Value:
 @rule("Identity")
 def identity(walk: Walk, node: Node) -> list:
     return node.inputs[:1] or [node.tensor(0)]
-
-
-@rule("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-      "RandomUniformLike")
-def random_numbers(walk: Walk, node: Node) -> Value:
-    raise Refused("its result is random, and compiled code gives the same for the same inputs",
-                  "make the noise an input of the network, or end it before (compile_model "
-                  "--outputs).", "random")
-
-
-@rule("Dropout")
-def dropout(walk: Walk, node: Node) -> list:
-    """Nothing, when a network is used; in training it would be random."""
-    x = node.tensor(0)
-    training = node.constant(2, "whether it trains") if node.opset >= 12 else None
-    ratio = node.constant(1, "its ratio") if node.opset >= 12 else None
-    if training is not None and training.item() and (ratio is None or ratio.item()):
-        raise Refused("it is to drop values at random, which is for training",
-                      "export the network for inference (model.eval()).", "random")
-    mask_type = TensorProto.BOOL if node.opset >= 10 else x.elem_type
-    mask = np.ones(x.shape, helper.tensor_dtype_to_np_dtype(mask_type))
-    return [x, walk.graph.constant(mask) if node.outputs > 1 and node.wanted[1] else None]

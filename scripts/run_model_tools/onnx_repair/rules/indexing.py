@@ -1,4 +1,4 @@
-"""Slices, gathers and scatters, with every constant index counted from the begin."""
+"""Slices, gathers, scatters and OneHot, with every constant index counted from the begin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _cut_at(walk: Walk, x: Value, starts: Value, lengths: Sequence[int],
             raise invalid(f"it takes {length} of {extent} elements along axis {axis}")
         if length == extent:
             continue
-        start = counted(walk, graph.op("Gather", starts, np.array(index), axis=0), extent)
+        start = from_begin(walk, graph.op("Gather", starts, np.array(index), axis=0), extent)
         start = graph.op("Min", start, extent - length)
         x = graph.op("Gather", x, graph.op("Add", np.arange(length), start), axis=axis)
     return x
@@ -131,7 +131,7 @@ def sliced(walk: Walk, x: Value, ranges: dict[int, range]) -> Value:
     return walk.graph.op("Slice", x, starts, ends, np.array(list(forwards), np.int64), steps)
 
 
-def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
+def from_begin(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
     """Indices of which those below 0 are from the end, for TVM, which reads and writes wherever
     they point: those of the input that lie beyond become the nearest place."""
     graph = walk.graph
@@ -183,7 +183,7 @@ def _places(walk: Walk, node: Node) -> tuple[Value, Value]:
     """The data and the indices of a node that gathers along an axis."""
     x, indices = node.tensor(0), node.tensor(1)
     if indices.array is not None or node.op == "GatherElements" and not walk.is_open:
-        indices = counted(walk, indices, x.shape[_axis(node)])
+        indices = from_begin(walk, indices, x.shape[_axis(node)])
     return x, indices
 
 
@@ -192,7 +192,7 @@ def gather_nd(walk: Walk, node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     batch = node.attrs.get("batch_dims", 0)
     extents = np.array(x.shape[batch:batch + indices.shape[-1]], np.int64)
-    indices = counted(walk, indices, extents)
+    indices = from_begin(walk, indices, extents)
     if indices.rank > 1:
         return walk.graph.op("GatherND", x, indices, batch_dims=batch)
     # ONNX infers nothing of a single place.
@@ -203,7 +203,7 @@ def gather_nd(walk: Walk, node: Node) -> Value:
 @rule("Scatter", "ScatterElements")
 def scatter_elements(walk: Walk, node: Node) -> Value:
     x, axis = node.tensor(0), _axis(node)
-    indices = counted(walk, node.tensor(1), x.shape[axis])
+    indices = from_begin(walk, node.tensor(1), x.shape[axis])
     return _scattered(walk, x, indices, node.tensor(2), axis, _combined(node))
 
 
@@ -227,7 +227,8 @@ def scatter_nd(walk: Walk, node: Node) -> Value:
     if not indices.size:
         return x
     extents = np.array(x.shape[:indices.shape[-1]], np.int64)
-    indices, updates, reduction = counted(walk, indices, extents), node.tensor(2), _combined(node)
+    indices = from_begin(walk, indices, extents)
+    updates, reduction = node.tensor(2), _combined(node)
     box = None if indices.array is None or reduction or walk.is_open else _box(indices.array)
     if box is not None:
         sizes = tuple(len(places) for places in box)
@@ -301,3 +302,18 @@ def reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int)
     places = graph.op("Where", graph.op("Less", t, lengths),
                       graph.op("Sub", graph.op("Sub", lengths, 1), t), t)
     return graph.op("Expand", places, np.array(x.shape, np.int64))
+
+
+@rule("OneHot")
+def one_hot(walk: Walk, node: Node) -> Value:
+    graph = walk.graph
+    indices, values = node.tensor(0), node.tensor(2)
+    depth = (node.ints(1, "the depth") or [0])[0]
+    axis = node.attrs.get("axis", -1) % (indices.rank + 1)
+    indices = cast(walk, indices, TensorProto.INT64)
+    wrapped = graph.op("Where", graph.op("Less", indices, 0), graph.op("Add", indices, depth),
+                       indices)
+    wrapped = graph.op("Unsqueeze", wrapped, np.array([axis]))
+    places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(wrapped.rank)])
+    off, on = (reshaped(walk, graph.op("Gather", values, np.array(i)), ()) for i in (0, 1))
+    return graph.op("Where", graph.op("Equal", wrapped, places), on, off)

@@ -1,4 +1,4 @@
-"""Pad: more elements at the ends of axes, or fewer."""
+"""Pad and CenterCropPad: more elements at the ends of axes, or fewer."""
 
 from __future__ import annotations
 
@@ -108,3 +108,17 @@ def _taken(walk: Walk, x: Value, axis: int, places: np.ndarray, before: int, aft
     if after:
         parts.append(taken(places[before + extent:], not turned))
     return concatenated(walk, parts, axis)
+
+
+@rule("CenterCropPad")
+def center_crop_pad(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    extents = node.ints(1, "the shape") or []
+    axes = [a % x.rank for a in node.attrs.get("axes", range(x.rank))]
+    begin, end = [0] * x.rank, [0] * x.rank
+    for axis, extent in zip(axes, extents):
+        more = extent - x.shape[axis]
+        # Both halves are rounded towards the begin.
+        begin[axis] = more // 2 if more > 0 else -(-more // 2)
+        end[axis] = more - begin[axis]
+    return walk.node_in("Pad", 13, [x, walk.graph.constant(begin + end, np.int64)])

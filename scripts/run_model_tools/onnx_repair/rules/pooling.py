@@ -12,7 +12,7 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import counted, sliced
+from run_model_tools.onnx_repair.rules.indexing import from_begin, sliced
 from run_model_tools.onnx_repair.rules.padding import padded
 from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, volume_of
@@ -306,7 +306,7 @@ def max_unpool(walk: Walk, node: Node) -> Value:
     size = int(np.prod(shape))
     zeros = graph.op("Expand", graph.like(0, x), np.array([size], np.int64))
     if places.counts_in is None:
-        places = counted(walk, places, size)
+        places = from_begin(walk, places, size)
     flat = graph.op("ScatterElements", zeros, reshaped(walk, places, (places.size,)),
                     reshaped(walk, x, (x.size,)), axis=0)
     made = reshaped(walk, flat, shape)

@@ -34,9 +34,7 @@ def reduce(walk: Walk, op: str, x: Value, axes: list[int] | None, keepdims: bool
 def reduction(walk: Walk, node: Node) -> Value:
     graph = walk.graph
     x = node.tensor(0)
-    axes = node.attrs.get("axes")
-    if axes is None:
-        axes = node.ints(1, "the axes")
+    axes = node.axes()
     keepdims = bool(node.attrs.get("keepdims", 1))
     if not axes:
         axes = [] if node.attrs.get("noop_with_empty_axes", 0) else list(range(x.rank))

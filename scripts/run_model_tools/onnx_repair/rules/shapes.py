@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.stored_tensors import spread
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
-
-
-@rule("Constant")
-def constant(walk: Walk, node: Node) -> Value:
-    attrs = node.attrs
-    if "value" in attrs:
-        return walk.graph.initializer(attrs["value"])
-    for key, dtype in (("value_float", np.float32), ("value_floats", np.float32),
-                       ("value_int", np.int64), ("value_ints", np.int64)):
-        if key in attrs:
-            return walk.graph.constant(attrs[key], dtype)
-    if "sparse_value" in attrs:
-        return walk.graph.constant(spread(attrs["sparse_value"]))
-    raise Refused("it is a constant of strings", "export the network without it.", "strings")
 
 
 @rule("Shape")
@@ -45,26 +30,6 @@ def _extents(walk: Walk, x: Value, numbers: list[int] | int) -> Value:
     made = walk.graph.constant(numbers, np.int64)
     made.varies = walk.is_open and not x.is_constant
     return made
-
-
-@rule("ConstantOfShape")
-def constant_of_shape(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen.axes import for_each
-
-    value = numpy_helper.to_array(node.attrs["value"]) if "value" in node.attrs else np.zeros(
-        1, np.float32)
-    if node.tensor(0).array is None and (rows := for_each(
-            walk, walk.graph.constant(value.reshape(())), node.tensor(0))) is not None:
-        return rows
-    extents = node.ints(0, "the shape") or []
-    return filled(walk, value.reshape(()), tuple(extents))
-
-
-def filled(walk: Walk, value: np.ndarray, extents: tuple[int, ...]) -> Value:
-    """A tensor of one value; what is large is not written into the model."""
-    if np.prod(extents) * value.itemsize <= 1 << 18 and not walk.graph.kept:
-        return walk.graph.constant(np.full(extents, value))
-    return walk.graph.op("Expand", walk.graph.constant(value), np.array(extents, np.int64))
 
 
 @rule("Reshape")
@@ -109,14 +74,10 @@ def flatten(walk: Walk, node: Node) -> Value:
     return reshaped(walk, x, (before, x.size // before if before else 0))
 
 
-def _axes(node: Node) -> list[int] | None:
-    return node.attrs.get("axes") if node.opset < 13 else node.ints(1, "the axes")
-
-
 @rule("Squeeze")
 def squeeze(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
-    axes = _axes(node)
+    axes = node.axes()
     gone = {a % x.rank for a in axes} if axes is not None else {
         i for i, d in enumerate(x.shape) if d == 1}
     if any(x.shape[i] != 1 for i in gone):
@@ -130,7 +91,7 @@ def squeeze(walk: Walk, node: Node) -> Value:
 @rule("Unsqueeze")
 def unsqueeze(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
-    axes = _axes(node) or []
+    axes = node.axes() or []
     rank = x.rank + len(axes)
     if not axes:
         return x
@@ -283,14 +244,6 @@ def space_to_depth(walk: Walk, node: Node) -> Value:
     return reshaped(walk, moved, (n, c * b * b, h // b, w // b))
 
 
-@rule("EyeLike")
-def eye_like(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
-    dtype = helper.tensor_dtype_to_np_dtype(node.attrs.get("dtype", x.elem_type))
-    rows, columns = x.shape
-    return walk.graph.constant(np.eye(rows, columns, node.attrs.get("k", 0), dtype))
-
-
 @rule("Trilu")
 def trilu(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
@@ -314,53 +267,3 @@ def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
     if x.elem_type == TensorProto.BOOL:
         return graph.op("And", x, mask)
     return graph.op("Where", mask, x, graph.like(0, x))
-
-
-@rule("Range", ignored=("stash_type",))
-def range_rule(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen.places import every_place
-
-    if (node.ints(0, "the begin"), node.ints(2, "the step")) == ([0], [1]) and (
-            rows := every_place(walk, node.tensor(1))) is not None:
-        return rows
-    start, limit, step = (node.constant(index, "a bound") for index in range(3))
-    if not walk.graph.kept or start is None or limit is None or step is None or not step:
-        raise data_dependent("its length")
-    graph = walk.graph
-    count = max(0, int(np.ceil((limit.item() - start.item()) / step.item())))
-    places = cast(walk, graph.counting(count), node.tensor(0).elem_type)
-    # What depends on open extents among these is written as operators on extents.
-    if step.item() != 1 or node.tensor(2).varies:
-        places = graph.op("Mul", places, node.tensor(2))
-    if start.item() != 0 or node.tensor(0).varies:
-        places = graph.op("Add", places, node.tensor(0))
-    return places
-
-
-@rule("CenterCropPad")
-def center_crop_pad(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
-    extents = node.ints(1, "the shape") or []
-    axes = [a % x.rank for a in node.attrs.get("axes", range(x.rank))]
-    begin, end = [0] * x.rank, [0] * x.rank
-    for axis, extent in zip(axes, extents):
-        more = extent - x.shape[axis]
-        # Both halves are rounded towards the begin.
-        begin[axis] = more // 2 if more > 0 else -(-more // 2)
-        end[axis] = more - begin[axis]
-    return walk.node_in("Pad", 13, [x, walk.graph.constant(begin + end, np.int64)])
-
-
-@rule("OneHot")
-def one_hot(walk: Walk, node: Node) -> Value:
-    graph = walk.graph
-    indices, values = node.tensor(0), node.tensor(2)
-    depth = (node.ints(1, "the depth") or [0])[0]
-    axis = node.attrs.get("axis", -1) % (indices.rank + 1)
-    indices = cast(walk, indices, TensorProto.INT64)
-    wrapped = graph.op("Where", graph.op("Less", indices, 0), graph.op("Add", indices, depth),
-                       indices)
-    wrapped = graph.op("Unsqueeze", wrapped, np.array([axis]))
-    places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(wrapped.rank)])
-    off, on = (reshaped(walk, graph.op("Gather", values, np.array(i)), ()) for i in (0, 1))
-    return graph.op("Where", graph.op("Equal", wrapped, places), on, off)

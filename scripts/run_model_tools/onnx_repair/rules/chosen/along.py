@@ -14,7 +14,6 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.rules.chosen.axes import as_rows, in_place
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen.places import as_many, holding
-from run_model_tools.onnx_repair.rules.chosen.rows import axes_of
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.values import Chosen, Node, Value
@@ -36,7 +35,7 @@ def along_rows(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> Chos
     if node.inputs[0] is not one or len(given) > 1:
         return None
     if op.startswith("Reduce"):
-        axes = axes_of(node) or (
+        axes = node.axes() or (
             [] if node.attrs.get("noop_with_empty_axes", 0) else list(range(_rank(one))))
         axes = sorted({axis % _rank(one) for axis in axes})
         return _reduced(walk, node, one, axes) if one.axis in axes else None

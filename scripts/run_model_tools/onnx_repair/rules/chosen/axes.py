@@ -16,7 +16,7 @@ from run_model_tools.onnx_repair.rules.chosen.lengths import behind_each_other
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen.order import in_front
 from run_model_tools.onnx_repair.rules.chosen.places import counted, dealt
-from run_model_tools.onnx_repair.rules.chosen.rows import ELEMENTWISE_OF_ROWS, axes_of, of_inputs
+from run_model_tools.onnx_repair.rules.chosen.rows import ELEMENTWISE_OF_ROWS, of_inputs
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
@@ -33,7 +33,7 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
         return [found]
     if op == "NonMaxSuppression":
         return [suppressed(walk, node)]  # type: ignore[list-item]
-    if op in ("Squeeze", "Unsqueeze") and axes_of(node) == [0] and not one.along:
+    if op in ("Squeeze", "Unsqueeze") and node.axes() == [0] and not one.along:
         return [one.but(lead=one.lead + (1 if op == "Unsqueeze" else -1))]
     if one.along == 1 and op == "Transpose" and node.attrs.get("perm") in (None, [1, 0]):
         return [one.but(along=0)]
@@ -188,7 +188,7 @@ def _axis_behind(node: Node, op: str, one: Chosen, inputs: Sequence[Thing | None
             i % rank for i in node.ints(3, "the axes") or [axis]}:
         return axis
     if op in ("Squeeze", "Unsqueeze") or op.startswith("Reduce"):
-        given = axes_of(node) or [axis]
+        given = node.axes() or [axis]
         axes = {i % (rank + len(given) * (op == "Unsqueeze")) for i in given}
         if op == "Unsqueeze":
             return [i for i in range(rank + len(axes)) if i not in axes][axis]

@@ -180,12 +180,6 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
     return _of_all(walk, node, given)
 
 
-def axes_of(node: Node) -> list[int] | None:
-    """Of a reduction, Squeeze or Unsqueeze, however its opset names them."""
-    axes = node.attrs.get("axes")
-    return node.ints(1, "the axes") if axes is None else axes
-
-
 def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
     """Whether it puts another axis before that of the rows."""
     from run_model_tools.onnx_repair.rules.chosen.counts import shape_around_rows
@@ -199,7 +193,7 @@ def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
         found = shape_around_rows(walk, shape)
         return found is not None and found[1] > 0 or op == "Reshape" and (
             shape.ints() or [0])[0] == 1
-    return op == "Unsqueeze" and axes_of(node) == [0] or op == "Transpose" and node.attrs.get(
+    return op == "Unsqueeze" and node.axes() == [0] or op == "Transpose" and node.attrs.get(
         "perm", [1])[0] != 0
 
 
@@ -265,7 +259,7 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
     if op in ("ArgMax", "ArgMin"):
         return node.attrs.get("axis", 0) % rank > 0
     if op in ("Squeeze", "Unsqueeze"):
-        axes = axes_of(node) or [0]
+        axes = node.axes() or [0]
         return all(axis % (rank + len(axes) * (op == "Unsqueeze")) > 0 for axis in axes)
     if op == "Concat":
         return node.attrs["axis"] % rank > 0 and alike and not others
