@@ -58,6 +58,12 @@ def noise(*shape):
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 
 
+def whole(dtype, *shape):
+    """Whole numbers of all that the type has."""
+    kind = np.iinfo(dtype)
+    return np.random.default_rng(6).integers(kind.min, kind.max + 1, shape, dtype)
+
+
 def refusal(model, inputs, frozen=None):
     with pytest.raises(ToolError) as caught:
         repair(model, {n: a.shape for n, a in inputs.items()}, frozen, "net.onnx")
@@ -83,3 +89,16 @@ def one(op, arrays, opset=18, outputs=1, domain="", constants=(), **attrs):
 
 def matches(*arguments, **options):
     return check(*one(*arguments, **options))
+
+
+def attention(q, k, v, bias, cap=0.0):
+    """As ONNX defines it: the bias comes after the cap, and who sees no key gets zeros."""
+    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    scores = (np.tanh(scores / cap) * cap if cap else scores) + bias
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return np.nan_to_num(weights / weights.sum(-1, keepdims=True)) @ v
+
+
+def unless(seen):
+    return np.where(seen, 0, -np.inf)

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from repaired_models import noise, one, repaired, run
+from repaired_models import attention, noise, one, repaired, run, unless
 
 from run_model_tools.errors import ToolError
 
 QUERIES, KEYS = 3, 5
-
-
-def attention(q, k, v, bias, cap=0.0):
-    """As ONNX defines it: the bias comes after the cap, and who sees no key gets zeros."""
-    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
-    scores = (np.tanh(scores / cap) * cap if cap else scores) + bias
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        return np.nan_to_num(weights / weights.sum(-1, keepdims=True)) @ v
-
-
-def unless(seen):
-    return np.where(seen, 0, -np.inf)
 
 
 def operands(heads=2):

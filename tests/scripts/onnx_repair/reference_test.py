@@ -6,12 +6,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from repaired_models import FLOAT, model_of, noise, repaired, run
+from repaired_models import FLOAT, model_of, noise, one, repaired, run
 
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
-from run_model_tools.onnx_repair.reference import reference_outputs
+from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
 
 
 def test_references_for_what_onnx_runtime_lacks(tmp_path):
@@ -80,3 +80,13 @@ def test_the_reference_runs_products_of_three_axes_that_are_normalised():
     product = x[0].astype(np.float64) @ noise(4, 3)
     want = product * [1, 2, 1.5] + [0, 1, -1.5]
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)
+
+
+def test_what_nobody_here_knows_is_compared_with_its_repaired_form(tmp_path):
+    x, scale = noise(2, 3, 8), noise(8)
+    model, inputs = one("RMSNormalization", [x, scale], opset=23, epsilon=1e-3)
+    onnx.save(model, str(tmp_path / "rms.onnx"))
+    (have,), who = read_model(tmp_path / "rms.onnx").run_by(inputs)
+    want = x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-3) * scale
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+    assert who == REPAIRED
