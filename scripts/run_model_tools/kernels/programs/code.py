@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.programs.expressions import FUNCTIONS, c_number
+from run_model_tools.kernels.programs.expressions import FUNCTIONS, c_number, subtracted_products
 from run_model_tools.kernels.programs.program import COSTS, REDUCTIONS, Node, Program
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import ConstantTensor, View
@@ -107,16 +107,6 @@ def load(one: Operand, pointer: str, column: str, count: str) -> str:
             f"v_; }})")
 
 
-def subtracted_products(nodes: Sequence[Node]) -> set[int]:
-    """The products of numbers that are taken from others: E[x^2] - E[x]^2 and a * d - b * c are 0
-    where both sides are equal, and a fused multiply-add would leave what one of them rounds."""
-    def varies(index: int) -> bool:
-        return nodes[index].op not in ("constant", "columns")
-
-    return {node.args[1] for node in nodes if node.op == "subtract" and varies(node.args[0])
-            and nodes[node.args[1]].op == "multiply" and all(map(varies, nodes[node.args[1]].args))}
-
-
 def expression(node: Node, name: Callable[[int], str], apart: bool = False) -> str:
     """C for what a node makes of others, which `name` names.  `apart`: a product is rounded, as
     others need it that are computed elsewhere or are to be equal to it."""
@@ -142,87 +132,105 @@ class Passes:
 
 
 def passes(program: Program, operands: list[Operand]) -> Passes:
-    """Each pass goes along a row: it ends in sums, and the last one in the result.
+    """Each pass goes along a row: it ends in sums, and the last one in the result."""
+    writer = _PassWriter(program, operands)
+    defines: dict[str, str] = {}
+    for number in range(writer.count):
+        defines[f"BEGIN_{number}"] = writer.begin(number)
+        defines[f"STEP_{number}"] = writer.step(number)
+        defines[f"END_{number}"] = writer.end(number)
+    if writer.is_row_result:
+        defines["STORE_ROW"] = f"*to = r{len(program.nodes) - 1}[0];"
+    return Passes(defines, writer.count, len(writer.kept))
 
-    What is dear or not in a row in memory is computed once and kept; the rest again, where a
-    product must not become one with a sum: x * c - min(x * c) is 0 where all x are alike.
-    """
-    nodes = program.nodes
-    is_row = program.is_row([o.kind == "row" for o in operands])
-    stage = program.stages()
-    last = max(stage)
-    result = len(nodes) - 1
-    rows_result = program.reduces and is_row[-1]
-    ends = [program.ends(s) for s in range(last + 1)]
-    # Kept: by the first pass that computes it.
-    kept: dict[int, int] = {}
 
-    def needed_by_pass() -> list[set[int]]:
+class _PassWriter:
+    """What is dear or not in a row in memory is computed once and kept; the rest again, where a
+    product must not become one with a sum: x * c - min(x * c) is 0 where all x are alike."""
+
+    def __init__(self, program: Program, operands: list[Operand]) -> None:
+        self.nodes, self.operands = program.nodes, operands
+        self.is_row = program.is_row([o.kind == "row" for o in operands])
+        self.stage = program.stages()
+        self.count = max(self.stage) + 1
+        self.is_row_result = program.reduces and self.is_row[-1]
+        self.ends = [program.ends(number) for number in range(self.count)]
+        self.kept: dict[int, int] = {}
+        """Of nodes, the first pass that computes them."""
+        self.kept = self._worth_keeping()
+        self.slots = {index: slot for slot, index in enumerate(self.kept)}
+        self.wanted = self._needed_by_pass()
+        passes_of = Counter(index for found in self.wanted for index in found)
+        subtracted = subtracted_products(
+            [(node.op, node.args) for node in self.nodes], lambda index: index,
+            lambda index: self.nodes[index].op not in ("constant", "columns"))
+        self.apart = subtracted | {index for index, count in passes_of.items() if count > 1}
+
+    def _needed_by_pass(self) -> list[set[int]]:
         found = []
-        for s in range(last + 1):
-            roots = {nodes[i].args[0] for i in ends[s]}
-            if s == last and not rows_result:
-                roots.add(result)
-            found.append(needed(nodes, roots, is_row,
-                                 {i for i, first in kept.items() if first < s}))
+        for number in range(self.count):
+            roots = {self.nodes[i].args[0] for i in self.ends[number]}
+            if number == self.count - 1 and not self.is_row_result:
+                roots.add(len(self.nodes) - 1)
+            found.append(needed(self.nodes, roots, self.is_row, {
+                i for i, first in self.kept.items() if first < number}))
         return found
 
-    wanted = needed_by_pass()
-    for index, node in enumerate(nodes):
-        users = [s for s in range(last + 1) if index in wanted[s]]
-        dear = COSTS.get(node.op, 1) > 4 or (
-            node.op == "input" and operands[int(node.value)].kind == "numbers")
-        if dear and not is_row[index] and len(users) > 1:
-            kept[index] = users[0]
-    slots = {index: i for i, index in enumerate(kept)}
-    wanted = needed_by_pass()
-    passes_of = Counter(index for found in wanted for index in found)
-    subtracted = subtracted_products(nodes)
-    defines: dict[str, str] = {}
+    def _worth_keeping(self) -> dict[int, int]:
+        found, wanted = {}, self._needed_by_pass()
+        for index, node in enumerate(self.nodes):
+            users = [number for number in range(self.count) if index in wanted[number]]
+            dear = COSTS.get(node.op, 1) > 4 or (
+                node.op == "input" and self.operands[int(node.value)].kind == "numbers")
+            if dear and not self.is_row[index] and len(users) > 1:
+                found[index] = users[0]
+        return found
 
-    def name(index: int) -> str:
-        return f"{'r' if is_row[index] else 'n'}{index}"
+    def _name(self, index: int) -> str:
+        return f"{'r' if self.is_row[index] else 'n'}{index}"
 
-    begin = [f"const float *p{i} = {o.base} + {o.row}; (void)p{i};" for i, o in enumerate(operands)]
-    row_nodes = [[i for i, n in enumerate(nodes) if is_row[i] and stage[i] == s
-                  and n.op not in REDUCTIONS] for s in range(last + 1)]
-    for s in range(last + 1):
-        text = begin if s == 0 else []
-        text = text + [
-            f"const vec r{i} = " + (f"splat(*p{int(nodes[i].value)})" if nodes[i].op == "input"
-                                    else expression(nodes[i], name, i in subtracted)) + ";"
-            for i in row_nodes[s]]
+    def begin(self, number: int) -> str:
+        """Pointers to what is read, numbers for each row, and the sums' neutral elements."""
+        text = [f"const float *p{i} = {o.base} + {o.row}; (void)p{i};"
+                for i, o in enumerate(self.operands)] if number == 0 else []
+        for i, node in enumerate(self.nodes):
+            if self.is_row[i] and self.stage[i] == number and node.op not in REDUCTIONS:
+                value = (f"splat(*p{int(node.value)})" if node.op == "input"
+                         else expression(node, self._name, i in self.apart))
+                text.append(f"const vec r{i} = {value};")
         text += [f"vec a{i}[CHAINS]; UNROLL for (int j = 0; j < CHAINS; j++) "
-                 f"a{i}[j] = splat({_NEUTRAL[nodes[i].op]});" for i in ends[s]]
-        defines[f"BEGIN_{s}"] = " ".join(text)
+                 f"a{i}[j] = splat({_NEUTRAL[self.nodes[i].op]});" for i in self.ends[number]]
+        return " ".join(text)
+
+    def step(self, number: int) -> str:
+        """A vector of a row's numbers."""
         body = []
-        for index in sorted(wanted[s]):
-            node = nodes[index]
-            if index in kept and kept[index] < s:
-                value = f"load(keep + {slots[index]} * KEPT_STRIDE + column)"
+        for index in sorted(self.wanted[number]):
+            node = self.nodes[index]
+            keep = f"keep + {self.slots.get(index)} * KEPT_STRIDE + column"
+            if self.kept.get(index, number) < number:
+                value = f"load({keep})"
             elif node.op == "input":
                 which = int(node.value)
-                value = load(operands[which], f"p{which}", "column", "count")
+                value = load(self.operands[which], f"p{which}", "column", "count")
             else:
-                value = expression(node, name, passes_of[index] > 1 or index in subtracted)
+                value = expression(node, self._name, index in self.apart)
             body.append(f"const vec n{index} = {value};")
-            if kept.get(index) == s:
-                body.append(f"store(keep + {slots[index]} * KEPT_STRIDE + column, n{index});")
-        for i in ends[s]:
-            value = name(nodes[i].args[0])
-            value = f"first_lanes({value}, count, {_NEUTRAL[nodes[i].op]})"
-            body.append(f"a{i}[chain] = " + (
-                f"a{i}[chain] + {value};" if nodes[i].op == "sum"
-                else f"{_JOINS[nodes[i].op]}(a{i}[chain], {value});"))
-        if s == last and not rows_result:
-            body.append(f"store_some(to + column, {name(result)}, count);")
-        defines[f"STEP_{s}"] = " ".join(body)
-        defines[f"END_{s}"] = " ".join(
-            f"const vec r{i} = splat(lanes_{nodes[i].op}(chains_{nodes[i].op}(a{i})));"
-            for i in ends[s])
-    if rows_result:
-        defines["STORE_ROW"] = f"*to = r{result}[0];"
-    return Passes(defines, last + 1, len(kept))
+            if self.kept.get(index) == number:
+                body.append(f"store({keep}, n{index});")
+        for i in self.ends[number]:
+            op = self.nodes[i].op
+            value = f"first_lanes({self._name(self.nodes[i].args[0])}, count, {_NEUTRAL[op]})"
+            body.append(f"a{i}[chain] = " + (f"a{i}[chain] + {value};" if op == "sum"
+                                             else f"{_JOINS[op]}(a{i}[chain], {value});"))
+        if number == self.count - 1 and not self.is_row_result:
+            result = self._name(len(self.nodes) - 1)
+            body.append(f"store_some(to + column, {result}, count);")
+        return " ".join(body)
+
+    def end(self, number: int) -> str:
+        return " ".join(f"const vec r{i} = splat(lanes_{self.nodes[i].op}(chains_"
+                        f"{self.nodes[i].op}(a{i})));" for i in self.ends[number])
 
 
 _NEUTRAL = {"sum": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}

@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+
+_Read = TypeVar("_Read")
+"""What a step reads, in an expression or in a program."""
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -95,22 +99,14 @@ class Expression:
         floats apart, lie the constants by channel (c/epilogue.h)."""
         inputs = "x, " if as_array else "".join(f"x{i}, " for i in range(self.inputs))
         lines = [f"const vec x{i} = (x)[{i}];" for i in range(self.inputs * as_array)]
-        subtracted = self._subtracted_products()
+        subtracted = subtracted_products(
+            [(step.function, step.operands) for step in self.steps], lambda operand: operand.step,
+            lambda operand: operand.step is not None or operand.input is not None)
         for i, step in enumerate(self.steps):
             expression = FUNCTIONS[step.function][0].format(*map(_c_operand, step.operands))
             expression = f"rounded({expression})" if i in subtracted else expression
             lines.append(f"const vec t{i} = {expression};")
         return {f"{name}({inputs}channel)": f"({{ {' '.join(lines)} t{len(self.steps) - 1}; }})"}
-
-    def _subtracted_products(self) -> set[int]:
-        """The products of numbers that are taken from others (code.subtracted_products())."""
-        def varies(operand: Operand) -> bool:
-            return operand.step is not None or operand.input is not None
-
-        taken = {step.operands[1].step for step in self.steps
-                 if step.function == "subtract" and varies(step.operands[0])}
-        return {i for i, step in enumerate(self.steps) if i in taken
-                and step.function == "multiply" and all(map(varies, step.operands))}
 
     def defines(self, step: int) -> dict[str, object]:
         """epilogue.h's macros.  `step`: floats between one constant by channel and the next."""
@@ -151,6 +147,18 @@ class Expression:
         for step in self.steps:
             results.append(FUNCTIONS[step.function][1](*map(value, step.operands)))
         return results[-1]
+
+
+def subtracted_products(steps: Sequence[tuple[str, Sequence[_Read]]],
+                        step_of: Callable[[_Read], int | None],
+                        varies: Callable[[_Read], bool]) -> set[int]:
+    """Of steps, each a function and what it reads, the products of numbers that are taken from
+    others: E[x^2] - E[x]^2 and a * d - b * c are 0 where both sides are equal, and a fused
+    multiply-add would leave what one of them rounds."""
+    taken = {step_of(read[1]) for function, read in steps
+             if function == "subtract" and varies(read[0])}
+    return {index for index, (function, read) in enumerate(steps)
+            if index in taken and function == "multiply" and all(map(varies, read))}
 
 
 def _name(operand: Operand) -> str:
