@@ -73,8 +73,22 @@ PreprocessingFlags read_preprocessing_flags() {
   return flags;
 }
 
-// Flags that only one way of running reads: given with another one, they would do nothing.
-void refuse_flags(std::initializer_list<const char*> names, const std::string& where) {
+// Flags that only some ways of running read: given with another one, they would do nothing.
+using FlagNames = std::initializer_list<const char*>;
+constexpr FlagNames kOfTasks = {"task",          "score_threshold", "draw",    "save_mask",
+                                "save_map",      "map_format",      "coco",    "compare_with",
+                                "given_outputs", "region",          "detector"};
+constexpr FlagNames kOfPictures = {"normalize",  "rgb",     "bgr",          "mean", "std",
+                                   "mean_order", "resizer", "jpeg_decoder", "fit",  "resize",
+                                   "crop",       "size",    "layout",       "topk", "dump_input"};
+constexpr FlagNames kOfTiming = {"repeat",         "number",      "instances",   "warmup",
+                                 "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
+                                 "cold_cache",     "print_time",  "times"};
+constexpr FlagNames kOfProfiles = {"profile",      "profile_csv",  "profile_trace", "profile_html",
+                                   "profile_json", "profile_sort", "profile_top"};
+constexpr FlagNames kOfComparisons = {"atol", "rtol", "noise"};
+
+void refuse_flags(FlagNames names, const std::string& where) {
   for (const char* name : names) {
     if (!flag_is_set(name)) continue;
     refuse(flag_spelling(name) + " has no meaning " + where);
@@ -86,9 +100,9 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path, error);
 }
 
-// `given` itself; but where it is a plain file name that is not there, and the program's
-// installation
-// (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels, that one.
+// `given` itself; but where it is a plain file name that is not there, and this program's own
+// installation (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels,
+// that one.
 std::filesystem::path find_labels(const std::filesystem::path& given) {
   if (given.empty() || given.has_parent_path() || is_there(given)) return given;
   std::error_code error;
@@ -183,12 +197,11 @@ void read_map_format(Settings& settings, bool many) {
 // One report for each of many pictures has no room for what is measured of one.
 void read_many_pictures(Settings& settings) {
   settings.action = Action::kRunPictures;
-  refuse_flags({"repeat",        "number",       "instances",    "warmup",       "warmup_seconds",
-                "min_seconds",   "max_seconds",  "until_ci",     "cold_cache",   "print_time",
-                "times",         "sweep",        "print_memory", "profile",      "profile_csv",
-                "profile_trace", "profile_html", "profile_json", "profile_sort", "profile_top",
-                "dump_input",    "outputs",      "save_inputs",  "given_outputs"},
-               "with many pictures");
+  for (const FlagNames names :
+       {kOfTiming, FlagNames{"sweep", "print_memory"}, kOfProfiles,
+        FlagNames{"dump_input", "outputs", "save_inputs", "given_outputs"}}) {
+    refuse_flags(names, "with many pictures");
+  }
 }
 
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
@@ -211,11 +224,9 @@ void read_picture_arguments(const std::vector<std::string>& positional, Settings
   if (many) {
     read_many_pictures(settings);
   } else if (!settings.given_outputs.empty()) {
-    refuse_flags(
-        {"repeat", "number", "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds",
-         "until_ci", "cold_cache", "print_time", "times", "sweep", "fps", "profile", "profile_csv",
-         "profile_trace", "profile_html", "profile_json", "outputs"},
-        "with --given-outputs, which runs nothing");
+    for (const FlagNames names : {kOfTiming, kOfProfiles, FlagNames{"sweep", "fps", "outputs"}}) {
+      refuse_flags(names, "with --given-outputs, which runs nothing");
+    }
   }
 }
 
@@ -235,41 +246,19 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
   if (positional.size() > 2) {
     refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
-  refuse_flags({"task", "score_threshold", "draw", "save_mask", "save_map", "map_format", "coco",
-                "compare_with", "given_outputs", "region", "detector"},
-               "without a picture");
-  refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
-                "fit", "resize", "crop", "size", "layout", "topk", "dump_input"},
-               flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
-                                     : "without a picture");
+  refuse_flags(kOfTasks, "without a picture");
+  refuse_flags(kOfPictures, flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
+                                                  : "without a picture");
 }
 
 // But those that --calls has too.
 void refuse_model_flags(const std::string& where) {
-  refuse_flags({"task",          "score_threshold",
-                "draw",          "save_mask",
-                "save_map",      "map_format",
-                "coco",          "compare_with",
-                "given_outputs", "region",
-                "detector",      "normalize",
-                "rgb",           "bgr",
-                "mean",          "std",
-                "mean_order",    "resizer",
-                "jpeg_decoder",  "fit",
-                "resize",        "crop",
-                "size",          "layout",
-                "topk",          "dump_input",
-                "fill_mode",     "seed",
-                "save_inputs",   "plan_memory",
-                "device"},
-               where);
-  refuse_flags(
-      {"sweep", "print_memory", "repeat", "number", "instances", "warmup", "warmup_seconds",
-       "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times"},
-      where);
-  refuse_flags({"profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
-                "profile_sort", "profile_top"},
-               where);
+  for (const FlagNames names : {kOfTasks, kOfPictures,
+                                FlagNames{"fill_mode", "seed", "save_inputs", "plan_memory",
+                                          "device", "sweep", "print_memory", "fps"},
+                                kOfTiming, kOfProfiles}) {
+    refuse_flags(names, where);
+  }
 }
 
 void refuse_run_flags(const std::string& where) {
@@ -288,7 +277,8 @@ void read_calls_arguments(const std::vector<std::string>& positional, Settings& 
         "one after the other");
   }
   refuse_model_flags("with --calls");
-  refuse_flags({"inspect", "function", "atol", "rtol", "noise"}, "with --calls");
+  refuse_flags({"inspect", "function"}, "with --calls");
+  refuse_flags(kOfComparisons, "with --calls");
 }
 
 void read_compare_arguments(const std::vector<std::string>& positional, Settings& settings) {
@@ -317,7 +307,43 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
     settings.artifacts = positional[0];
   }
   refuse_run_flags("with --inspect, which runs nothing");
-  refuse_flags({"atol", "rtol", "noise"}, "without --compare");
+  refuse_flags(kOfComparisons, "without --compare");
+}
+
+void read_list_devices_arguments(const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    refuse("there is no use for the argument " + in_quotes(positional[0]) +
+           " beside --list-devices");
+  }
+  refuse_run_flags("with --list-devices, which runs nothing");
+  const std::string where = "with --list-devices, which loads no artifact";
+  refuse_flags({"inspect", "compare", "target", "verify", "function"}, where);
+  refuse_flags(kOfComparisons, where);
+}
+
+void read_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  if (!positional.empty()) settings.model = positional[0];
+  if (positional.size() > 1) settings.artifacts = positional[1];
+  switch (settings.action) {
+    case Action::kRunPicture:
+    case Action::kRunPictures:
+      read_picture_arguments(positional, settings);
+      refuse_flags(kOfComparisons, "without --compare");
+      settings.preprocessing = read_preprocessing_flags();
+      return;
+    case Action::kRunTensors:
+      read_tensor_arguments(positional, settings);
+      refuse_flags(kOfComparisons, "without --compare");
+      return;
+    case Action::kRunCalls:
+      return read_calls_arguments(positional, settings);
+    case Action::kInspect:
+      return read_inspect_arguments(positional, settings);
+    case Action::kCompare:
+      return read_compare_arguments(positional, settings);
+    case Action::kListDevices:
+      return read_list_devices_arguments(positional);
+  }
 }
 
 void read_fill_flags(Settings& settings) {
@@ -395,40 +421,7 @@ Settings read_settings(std::span<const std::string> args) {
   }
   if (settings.topk < 1)
     refuse("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
-
-  const std::vector<std::string>& positional = arguments.positional;
-  if (!positional.empty()) settings.model = positional[0];
-  if (positional.size() > 1) settings.artifacts = positional[1];
-  switch (settings.action) {
-    case Action::kRunPicture:
-    case Action::kRunPictures:
-      read_picture_arguments(positional, settings);
-      refuse_flags({"atol", "rtol", "noise"}, "without --compare");
-      settings.preprocessing = read_preprocessing_flags();
-      break;
-    case Action::kRunTensors:
-      read_tensor_arguments(positional, settings);
-      refuse_flags({"atol", "rtol", "noise"}, "without --compare");
-      break;
-    case Action::kRunCalls:
-      read_calls_arguments(positional, settings);
-      break;
-    case Action::kInspect:
-      read_inspect_arguments(positional, settings);
-      break;
-    case Action::kCompare:
-      read_compare_arguments(positional, settings);
-      break;
-    case Action::kListDevices:
-      if (!positional.empty()) {
-        refuse("there is no use for the argument " + in_quotes(positional[0]) +
-               " beside --list-devices");
-      }
-      refuse_run_flags("with --list-devices, which runs nothing");
-      refuse_flags({"inspect", "compare", "target", "verify", "function", "atol", "rtol", "noise"},
-                   "with --list-devices, which loads no artifact");
-      break;
-  }
+  read_arguments(arguments.positional, settings);
   return settings;
 }
 

@@ -71,17 +71,23 @@ struct Column {
   bool right = true;
   std::size_t limit = 0;  // cells are cut to this many bytes; 0: never
   std::vector<std::string> cells;
+
+  std::size_t width() const {
+    std::size_t widest = title.size();
+    for (const std::string& cell : cells) {
+      widest = std::max(widest, limit > 0 ? std::min(cell.size(), limit) : cell.size());
+    }
+    return widest;
+  }
 };
 
 std::string table(std::vector<Column>& columns) {
   std::vector<std::size_t> widths;
   for (Column& column : columns) {
-    std::size_t width = column.title.size();
+    widths.push_back(column.width());
     for (std::string& cell : column.cells) {
       if (column.limit > 0) cell = cut_in_the_middle(cell, column.limit);
-      width = std::max(width, cell.size());
     }
-    widths.push_back(width);
   }
   std::string text;
   const auto add = [&](std::size_t i, const std::string& cell) {
@@ -102,76 +108,109 @@ std::string table(std::vector<Column>& columns) {
   return text;
 }
 
+// A table of nodes in the making.
+class NodeColumns {
+ public:
+  using Node = const ProfiledNode&;
+  using Cell = std::string (*)(std::size_t index, Node node);
+
+  NodeColumns(const Profile& profile, const ProfileSettings& settings)
+      : profile_(profile), rows_(profile.nodes.size()) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      rows_[i] = settings.order == ProfileOrder::kTime ? profile.by_time[i] : i;
+    }
+    if (settings.top > 0 && settings.top < rows_.size()) rows_.resize(settings.top);
+  }
+
+  void add_number(const char* title, Cell cell) { add({title, true, 0, {}}, cell); }
+  void add_text(const char* title, std::size_t limit, Cell cell) {
+    add({title, false, limit, {}}, cell);
+  }
+
+  // Of a line, what the columns so far take of it.
+  std::size_t width() const {
+    std::size_t sum = 0;
+    for (const Column& column : columns_) sum += column.width() + 2;
+    return sum;
+  }
+
+  std::string text() {
+    std::string text = table(columns_);
+    const std::size_t left_out = profile_.nodes.size() - rows_.size();
+    if (left_out > 0) text += "… and " + counted(left_out, "more node") + "\n";
+    return text;
+  }
+
+ private:
+  void add(Column column, Cell cell) {
+    for (const std::size_t i : rows_) column.cells.push_back(cell(i, profile_.nodes[i]));
+    columns_.push_back(std::move(column));
+  }
+
+  const Profile& profile_;
+  std::vector<std::size_t> rows_;  // numbers of the nodes that are shown
+  std::vector<Column> columns_;
+};
+
+using Node = NodeColumns::Node;
+
+void add_figures(NodeColumns& columns, bool cumulative, bool wide) {
+  columns.add_number("#", [](std::size_t i, Node) { return std::to_string(i); });
+  if (wide) {
+    columns.add_number("min ms", [](std::size_t, Node n) { return milliseconds(n.time.min); });
+    columns.add_number("mean ms", [](std::size_t, Node n) { return milliseconds(n.time.mean); });
+  }
+  columns.add_number("p50 ms", [](std::size_t, Node n) { return milliseconds(n.time.median); });
+  columns.add_number("p95 ms", [](std::size_t, Node n) { return milliseconds(n.time.p95); });
+  columns.add_number("%", [](std::size_t, Node n) { return percent(n.share); });
+  if (cumulative) {
+    columns.add_number("cum %", [](std::size_t, Node n) { return percent(n.cumulative_share); });
+  }
+  columns.add_number("GFLOP/s", [](std::size_t, Node n) { return rate(n.gflops()); });
+  columns.add_number("GB/s", [](std::size_t, Node n) { return rate(n.gigabytes_per_second()); });
+  if (wide) {
+    columns.add_number(
+        "moved", [](std::size_t, Node n) { return short_bytes(n.bytes_read + n.bytes_written); });
+  }
+}
+
+// Of the function, and of the network's own nodes that it computes where they are known, in so many
+// bytes. Where there is room for one name only, the network's own tells more.
+void add_names(NodeColumns& columns, std::size_t room, bool known, bool wide) {
+  constexpr std::size_t kLeast = 12;
+  if (wide || !known) {
+    columns.add_text("function", known ? std::max(room / 2, kLeast) : room,
+                     [](std::size_t, Node n) { return short_function(n.info.function); });
+  }
+  if (known) {
+    columns.add_text("computes", wide ? std::max(room - room / 2 - 2, kLeast) : room,
+                     [](std::size_t, Node n) {
+                       return n.onnx_nodes.empty() ? short_function(n.info.function)
+                                                   : printable(comma_list(n.onnx_nodes));
+                     });
+  }
+}
+
 std::string node_table(const Profile& profile, const ProfileSettings& settings, std::size_t width) {
   // Room for all columns, and a function's name that is of use.
   const bool wide = width >= 150;
-  std::vector<std::size_t> rows(profile.nodes.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = settings.order == ProfileOrder::kTime ? profile.by_time[i] : i;
-  }
-  if (settings.top > 0 && settings.top < rows.size()) rows.resize(settings.top);
-
-  std::vector<Column> columns;
-  using Node = const ProfiledNode&;
-  using Cell = std::string (*)(std::size_t, Node);
-  const auto add = [&](const char* title, bool right, std::size_t limit, Cell cell) {
-    Column column{title, right, limit, {}};
-    for (const std::size_t i : rows) column.cells.push_back(cell(i, profile.nodes[i]));
-    columns.push_back(std::move(column));
-  };
-  add("#", true, 0, [](std::size_t i, Node) { return std::to_string(i); });
-  if (wide) add("min ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.min); });
-  if (wide) add("mean ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.mean); });
-  add("p50 ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.median); });
-  add("p95 ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.p95); });
-  add("%", true, 0, [](std::size_t, Node n) { return percent(n.share); });
-  if (settings.order == ProfileOrder::kTime) {
-    add("cum %", true, 0, [](std::size_t, Node n) { return percent(n.cumulative_share); });
-  }
-  add("GFLOP/s", true, 0, [](std::size_t, Node n) { return rate(n.gflops()); });
-  add("GB/s", true, 0, [](std::size_t, Node n) { return rate(n.gigabytes_per_second()); });
+  NodeColumns columns(profile, settings);
+  add_figures(columns, settings.order == ProfileOrder::kTime, wide);
   if (wide) {
-    add("moved", true, 0,
-        [](std::size_t, Node n) { return short_bytes(n.bytes_read + n.bytes_written); });
-    add("family", false, 0,
-        [](std::size_t, Node n) { return std::string(operator_family_title(n.family)); });
+    columns.add_text("family", 0, [](std::size_t, Node n) {
+      return std::string(operator_family_title(n.family));
+    });
   }
-  const bool devices =
-      std::ranges::any_of(profile.nodes, [](Node n) { return !n.info.device.empty(); });
-  if (devices) {
-    add("device", false, 0, [](std::size_t, Node n) {
+  if (std::ranges::any_of(profile.nodes, [](Node n) { return !n.info.device.empty(); })) {
+    columns.add_text("device", 0, [](std::size_t, Node n) {
       return n.info.device.empty() ? std::string("cpu") : n.info.device;
     });
   }
-  add("output", false, 18, [](std::size_t, Node n) { return output_shape(n); });
-  std::size_t used = 0;
-  for (const Column& column : columns) {
-    std::size_t widest = column.title.size();
-    for (const std::string& cell : column.cells) {
-      widest =
-          std::max(widest, column.limit > 0 ? std::min(cell.size(), column.limit) : cell.size());
-    }
-    used += widest + 2;
-  }
-  // Where there is room for one name only, the network's own tells more.
-  const std::size_t rest = std::max<std::size_t>(width > used ? width - used : 0, 12);
-  const bool named =
-      std::ranges::any_of(profile.nodes, [](Node n) { return !n.onnx_nodes.empty(); });
-  if (wide || !named) {
-    add("function", false, named ? std::max<std::size_t>(rest / 2, 12) : rest,
-        [](std::size_t, Node n) { return short_function(n.info.function); });
-  }
-  if (named) {
-    add("computes", false, wide ? std::max<std::size_t>(rest - rest / 2 - 2, 12) : rest,
-        [](std::size_t, Node n) {
-          return n.onnx_nodes.empty() ? short_function(n.info.function)
-                                      : printable(comma_list(n.onnx_nodes));
-        });
-  }
-  std::string text = table(columns);
-  const std::size_t left_out = profile.nodes.size() - rows.size();
-  if (left_out > 0) text += "… and " + counted(left_out, "more node") + "\n";
-  return text;
+  columns.add_text("output", 18, [](std::size_t, Node n) { return output_shape(n); });
+  const std::size_t used = columns.width();
+  add_names(columns, std::max<std::size_t>(width > used ? width - used : 0, 12),
+            std::ranges::any_of(profile.nodes, [](Node n) { return !n.onnx_nodes.empty(); }), wide);
+  return columns.text();
 }
 
 std::string family_table(const Profile& profile) {
