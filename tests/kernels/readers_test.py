@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from run_model_tools.kernels.convolutions.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.int8.readers import readers
+from run_model_tools.kernels.int8.from_float32.readers import readers
 from run_model_tools.kernels.pictures.pooling import Pooling
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep
 from run_model_tools.kernels.products.dense import Dense

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.int8.fallback import Chooser, Demand, Sensitivity, grouped
+from run_model_tools.kernels.int8.from_float32.fallback import Chooser, Demand, Sensitivity, grouped
 from run_model_tools.kernels.plan import ConvolutionStep, PoolingStep
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.verifying.agreement import margins

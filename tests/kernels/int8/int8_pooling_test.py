@@ -12,8 +12,8 @@ from int8_reference import fused
 from layer_runner import AARCH64, NATIVE, SANITIZED, WIDEST, WIDEST_FIRST, Toolchain, run_layers
 from run_model_tools.kernels.convolutions.convolution import Lanes
 from run_model_tools.kernels.int8 import pooling
+from run_model_tools.kernels.int8.layers import make_cast
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
-from run_model_tools.kernels.int8.quantize import make_cast
 from run_model_tools.kernels.isa import AVX2, NEON64, Isa
 from run_model_tools.kernels.pictures.pooling import Pooling
 

@@ -9,7 +9,7 @@ import numpy as np
 import reference
 from layer_runner import run_layers
 from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.int8 import quantize
+from run_model_tools.kernels.int8.from_float32 import quantize
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.isa import AVX2
 from run_model_tools.kernels.pictures.elementwise import Gather

@@ -19,7 +19,7 @@ from run_model_tools.kernels.int8.exact import (
     make_sum,
 )
 from run_model_tools.kernels.int8.grid import Grid, weight_steps
-from run_model_tools.kernels.int8.quantize import make_cast
+from run_model_tools.kernels.int8.layers import make_cast
 from run_model_tools.kernels.isa import AVX2, NEON64_DOT
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from run_model_tools.kernels.int8.ranges import Observed
-from run_model_tools.kernels.int8.readers import Reader
+from run_model_tools.kernels.int8.from_float32.ranges import Observed
+from run_model_tools.kernels.int8.from_float32.readers import Reader
 
 VIEWS, LANES = 16, 8
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from run_model_tools.kernels.convolutions.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.int8.fallback import Chooser, Demand, Sensitivity
-from run_model_tools.kernels.int8.search import Try, best_try
+from run_model_tools.kernels.int8.from_float32.fallback import Chooser, Demand, Sensitivity
+from run_model_tools.kernels.int8.from_float32.search import Try, best_try
 from run_model_tools.kernels.plan import ConvolutionStep
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.verifying.judged import Judged

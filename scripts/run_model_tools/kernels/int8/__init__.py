@@ -1,1 +1,1 @@
-"""Networks in 8 bits: ranges seen on pictures, and the layers that compute with bytes."""
+"""Networks in 8 bits: the layers that compute with bytes, and graphs that are quantized already."""

@@ -24,8 +24,8 @@ from run_model_tools.kernels.int8.exact import (
     make_sum,
 )
 from run_model_tools.kernels.int8.grid import Grid, weight_steps
+from run_model_tools.kernels.int8.layers import kernel_for, make_cast
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
-from run_model_tools.kernels.int8.quantize import KERNELS, make_cast
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
@@ -166,19 +166,17 @@ class _Converter:
         if conv.planar:
             inputs = (stored[0],) * conv.input_channels + tuple(stored[count:])
         exact = ExactConvolution(conv, inputs, output, steps)
-        for kernel in KERNELS:
-            offered = kernel.options(exact, self.isa)
-            if not offered:
-                continue
-            try:
-                layer = kernel.make(exact, self.isa, **offered[0])
-            except ValueError:  # sums that are too large for 32 bits
-                return False
-            tensors = ([*map(self._as_it_was, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
-                       if conv.planar else [self._byte(t) for t in step.inputs])
-            self._written(step, writer, self._layer(layer, tensors))
-            return True
-        return False
+        kernel = kernel_for(exact, self.isa)
+        if kernel is None:
+            return False
+        try:
+            layer = kernel.make(exact, self.isa, **kernel.options(exact, self.isa)[0])
+        except ValueError:  # sums that are too large for 32 bits
+            return False
+        tensors = ([*map(self._as_it_was, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
+                   if conv.planar else [self._byte(t) for t in step.inputs])
+        self._written(step, writer, self._layer(layer, tensors))
+        return True
 
     def _pooling(self, step: PoolingStep) -> bool:
         grids = [self._grid(tensor) for tensor in step.inputs]

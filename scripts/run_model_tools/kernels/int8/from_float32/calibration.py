@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tvm import relay
 
-from run_model_tools.kernels.int8.host import Host
+from run_model_tools.kernels.int8.from_float32.host import Host
+from run_model_tools.kernels.int8.from_float32.ranges import Observed
 from run_model_tools.kernels.int8.quantized import Quantization
-from run_model_tools.kernels.int8.ranges import Observed
 from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import (

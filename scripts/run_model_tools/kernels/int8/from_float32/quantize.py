@@ -10,13 +10,14 @@ from types import ModuleType
 import numpy as np
 
 from run_model_tools.kernels.convolutions.convolution import Convolution
-from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution, winograd
+from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
+from run_model_tools.kernels.int8.layers import kernel_for, make_cast
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
 from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.pictures.elementwise import make_gather
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
@@ -30,9 +31,6 @@ from run_model_tools.kernels.plan import (
     is_global_mean,
 )
 from run_model_tools.kernels.tensors import Tensor
-
-KERNELS = (depthwise, tiled_convolution, winograd, convolution)
-"""Of convolutions of bytes: the first that offers to do one does it."""
 
 
 @dataclass(frozen=True)
@@ -214,10 +212,7 @@ class _Quantizer:
         if (quantized is None or quantized.convolution.expression is not None
                 or not quantized.fits()):
             return None
-        for kernel in KERNELS:
-            if kernel.options(quantized, self.isa):
-                return kernel
-        return None
+        return kernel_for(quantized, self.isa)
 
     def _pooling(self, step: PoolingStep) -> QuantizedPooling | None:
         if any(t not in self.known.tensors for t in step.inputs):
@@ -276,30 +271,3 @@ class _Quantizer:
         self.counts["cast"] += 1
         self.result.steps.append(LayerStep([source], output, layer))
         return output
-
-
-def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool,
-              isa: Isa, exactly: bool = False) -> Layer:
-    """The layer that makes float32 of a blocked tensor of bytes, or the other way.
-
-    exactly: with the roundings of a quantized graph.
-    """
-    _, blocks, height, width, lanes = shape
-    each = min(height * width, max(256, -(-blocks * height * width // 8)))
-    scales = quantization.scales(range(blocks * lanes))
-    factors = scales if to_float else 1 / scales
-    offsets = -quantization.zero_point * scales if to_float else np.full(
-        len(scales), quantization.zero_point)
-    defines: dict[str, object] = isa.defines() | {"PIXELS": height * width, "TASK_PIXELS": each}
-    if to_float:
-        defines["TO_FLOAT"] = 1
-    if exactly:
-        factors = scales
-        defines["BYTE_ZERO"] = quantization.zero_point
-    kinds = ("uint8", "float32") if to_float else ("float32", "uint8")
-    return Layer(kind="dequantize" if to_float else "quantize", template="f32-u8-cast.c.in",
-                 defines=defines, phases=(Phase("int8_cast", blocks * -(-height * width // each)),),
-                 inputs=((tuple(shape), kinds[0]),),
-                 constants=(factors.astype(np.float32), offsets.astype(np.float32)),
-                 output_shape=tuple(shape), output_dtype=kinds[1], variant=isa.variant(),
-                 note={"kernel": "int8_cast"})

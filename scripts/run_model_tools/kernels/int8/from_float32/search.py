@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from run_model_tools.kernels.int8.fallback import Chooser, Demand
+from run_model_tools.kernels.int8.from_float32.fallback import Chooser, Demand
 
 # How often layers are chosen anew, where more was lost than estimated, and the part of it that is
 # asked for then at most.

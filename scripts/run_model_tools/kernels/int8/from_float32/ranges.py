@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from run_model_tools.kernels.int8.from_float32.readers import Reader
 from run_model_tools.kernels.int8.quantized import LARGEST_WEIGHT, Quantization
-from run_model_tools.kernels.int8.readers import Reader
 
 # Numbers of each activation that are kept of one view, evenly spread.
 _SAMPLES = 2048

@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 import tvm
 
-from run_model_tools.kernels.int8 import calibration, quantize, sensitivity
-from run_model_tools.kernels.int8.fallback import Chooser, Demand, share_for_bytes, work
-from run_model_tools.kernels.int8.host import Host
+from run_model_tools.kernels.int8.from_float32 import calibration, quantize, sensitivity
+from run_model_tools.kernels.int8.from_float32.fallback import (
+    Chooser,
+    Demand,
+    share_for_bytes,
+    work,
+)
+from run_model_tools.kernels.int8.from_float32.host import Host
+from run_model_tools.kernels.int8.from_float32.readers import readers
+from run_model_tools.kernels.int8.from_float32.search import LEAST_WORK, Try, best_try
 from run_model_tools.kernels.int8.quantized import Quantization
-from run_model_tools.kernels.int8.readers import readers
-from run_model_tools.kernels.int8.search import LEAST_WORK, Try, best_try
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layers_of_plan import report as report_of_plan
 from run_model_tools.kernels.plan import ConvolutionStep, Plan, Step
