@@ -10,21 +10,14 @@ from run_model_tools.inside_tvm import (
     Refusal,
     argument_checks,
     bounded_code,
-    chosen_boxes,
     faster_folding,
     faster_import,
     is_supported,
-    nan_operators,
     node_names,
-    onnx_converters,
     own_kernels,
     pad_channels,
-    quantized_lstm,
-    resized_planes,
     result_or_error,
-    scatter_and_scan,
     tell,
-    whole_division,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.devices import (
@@ -43,6 +36,15 @@ from run_model_tools.inside_tvm.export import (
     names_apart,
     write_c_source,
     write_forms,
+)
+from run_model_tools.inside_tvm.operators import (
+    chosen_boxes,
+    nan_operators,
+    onnx_converters,
+    quantized_lstm,
+    resized_planes,
+    scatter_and_scan,
+    whole_division,
 )
 from run_model_tools.params_file import Tensor, plain
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from run_model_tools.inside_tvm import bounded_fusion, is_supported
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
-from run_model_tools.inside_tvm.own_operators import once
+from run_model_tools.inside_tvm.operators.own_operators import once
 from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped
 
 # Operators on whole numbers, and on flags, that NumPy has under the same names.

@@ -2,9 +2,10 @@
 
 from contextlib import contextmanager, nullcontext
 
-from run_model_tools.inside_tvm import faster_folding, is_supported, recurrent_operators, tell
+from run_model_tools.inside_tvm import faster_folding, is_supported, tell
 from run_model_tools.inside_tvm.cpu import native_target
 from run_model_tools.inside_tvm.devices.kernels import KINDS
+from run_model_tools.inside_tvm.operators import recurrent_operators
 
 
 class Unusable(Exception):

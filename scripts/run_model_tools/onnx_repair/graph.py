@@ -121,7 +121,7 @@ class Graph:
 
     def rounded(self, x: Value) -> Value:
         """Numbers in float32 that are those of bfloat16: by a Cast there and one back, of which the
-        importers' converters make one operator (inside_tvm/onnx_converters.py)."""
+        importers' converters make one operator (inside_tvm/operators/onnx_converters.py)."""
         names = [self._free(self.source or "Cast") for _ in range(2)]
         for name, source, to in zip(names, (x.name, names[0]),
                                     (TensorProto.BFLOAT16, TensorProto.FLOAT)):

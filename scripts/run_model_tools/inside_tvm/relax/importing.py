@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.onnx_converters import to_bfloat16
+from run_model_tools.inside_tvm.operators.onnx_converters import to_bfloat16
 
 
 def read_onnx(tvm, request):

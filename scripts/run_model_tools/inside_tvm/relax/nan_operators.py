@@ -1,6 +1,6 @@
 """Relax's operators that choose between numbers, made to keep a NaN (nan_arithmetic.py)."""
 
-from run_model_tools.inside_tvm import nan_arithmetic
+from run_model_tools.inside_tvm.operators import nan_arithmetic
 
 
 def install(tvm):

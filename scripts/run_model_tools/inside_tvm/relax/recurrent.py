@@ -3,7 +3,7 @@ all inputs with their weights is a layer of our kernels, or for any number of st
 
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.onnx_converters import exchanged
+from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 C_SOURCE = """\
 static inline float exponential(float x) {

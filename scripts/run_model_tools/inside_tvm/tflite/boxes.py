@@ -3,7 +3,8 @@
 import numpy as np
 from tvm import relay
 
-from run_model_tools.inside_tvm import Refusal, chosen_boxes
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.operators import chosen_boxes
 
 
 def _suppression(converter, op):

@@ -15,7 +15,7 @@ import tvm
 from tvm import relay, te, tir
 from tvm.contrib import cc
 
-from run_model_tools.inside_tvm import own_operators
+from run_model_tools.inside_tvm.operators import own_operators
 from run_model_tools.kernels.c_compiler import compile_to_ir, layers_to_objects, target_flags
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.relay.nodes import PREFIX

@@ -14,7 +14,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from run_model_tools.inside_tvm import own_operators
+from run_model_tools.inside_tvm.operators import own_operators
 from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.relay import quantized_rows
 from run_model_tools.kernels.relay.graph import MOVES, operator, shape_of

@@ -210,7 +210,8 @@ _KNOWN = READERS.keys() | VIEW_READERS.keys() | EPILOGUE_READERS.keys() | (
 
 
 def _made_layer(net: Network, expr: relay.Call) -> Tensor:
-    """A layer that was made while importing (inside_tvm/recurrent_operators.py, and relax/)."""
+    """A layer that was made while importing, by recurrent_operators.py or relax/recurrent.py of
+    inside_tvm."""
     layer = (import_module(f"{__package__}.operators").layer_of(expr) if relay.HAS_RELAY
              else expr.attrs.layer)
     inputs = [net.plain(net.values[a]) for a in expr.args[:len(layer.inputs)]]

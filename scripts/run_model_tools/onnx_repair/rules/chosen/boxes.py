@@ -17,7 +17,7 @@ from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "run_model"
 _SUPPRESSION = "SuppressedBoxes"
-"""What a NonMaxSuppression becomes (inside_tvm/chosen_boxes.py)."""
+"""What a NonMaxSuppression becomes (inside_tvm/operators/chosen_boxes.py)."""
 
 
 @rule("NonMaxSuppression")

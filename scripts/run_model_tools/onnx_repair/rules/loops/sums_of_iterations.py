@@ -24,7 +24,7 @@ from run_model_tools.onnx_repair.walk import RELAY, Walk
 
 DOMAIN = "run_model"
 LARGEST = "LargestOfResized"
-"""An ArgMax over resized planes (inside_tvm/resized_planes.py)."""
+"""An ArgMax over resized planes (inside_tvm/operators/resized_planes.py)."""
 
 Number = Value | int
 """A whole number: [iterations or 1, 1], or the same in all iterations."""

@@ -217,7 +217,7 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
 
 
 def _is_plain_lstm(walk: Walk, node: Node) -> bool:
-    """Whether the importer takes it (inside_tvm/quantized_lstm.py)."""
+    """Whether the importer takes it (inside_tvm/operators/quantized_lstm.py)."""
     usual = ["sigmoid", "tanh", "tanh"] * node.tensor(1).shape[0]
     weights = [node.get(i) for i in (1, 2, 3, 8, 9, 10, 11)]
     return (walk.knows(node.op) and not walk.is_open and node.get(7) is None

@@ -5,7 +5,7 @@ that of all rows of the batch.  What is multiplied are whole numbers, here in fl
 below 2^24 are exact.
 """
 
-from run_model_tools.inside_tvm.onnx_converters import exchanged
+from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 NAME = "DynamicQuantizeLSTM"
 
@@ -52,7 +52,7 @@ def _outputs(isa, given, backwards):
         states = [zeros if state is None else state for state in (h, c)]
         outputs = _unrolled(products, states, r, r_steps, steps, backwards)
         return relay.expr.TupleWrapper(relay.Tuple(outputs), 3)
-    from run_model_tools.inside_tvm.recurrent_operators import outputs_of
+    from run_model_tools.inside_tvm.operators.recurrent_operators import outputs_of
     from run_model_tools.kernels import recurrent
 
     layer = recurrent.make(recurrent.Recurrent(

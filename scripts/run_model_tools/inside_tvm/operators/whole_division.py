@@ -5,7 +5,7 @@ sum positive, which is 2^31 or so where it knows nothing of a tensor's numbers: 
 (x + 2) // 3 and (x + 2) % 3 are wrong for nearly all x.
 """
 
-from run_model_tools.inside_tvm.own_operators import once, replace
+from run_model_tools.inside_tvm.operators.own_operators import once, replace
 
 
 @once

@@ -5,8 +5,8 @@ Elements are computed as ONNX Runtime's Resize does it, along rows first, so tha
 those that are nearly equal is the largest.
 """
 
-from run_model_tools.inside_tvm import own_operators
-from run_model_tools.inside_tvm.onnx_converters import exchanged
+from run_model_tools.inside_tvm.operators import own_operators
+from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 _OPERATOR = "largest_of_resized"
 _COLUMNS = 64

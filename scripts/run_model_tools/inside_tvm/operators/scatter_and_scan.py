@@ -8,7 +8,7 @@ it takes transposed convolutions without groups only.
 
 import math
 
-from run_model_tools.inside_tvm import own_operators
+from run_model_tools.inside_tvm.operators import own_operators
 
 _TASK = 1 << 15
 """Numbers that are worth a task of their own."""

@@ -7,9 +7,9 @@ one box overlaps another by more than a threshold has to come out the same.
 
 import math
 
-from run_model_tools.inside_tvm import own_operators
-from run_model_tools.inside_tvm.onnx_converters import exchanged
-from run_model_tools.inside_tvm.scatter_and_scan import compute_by
+from run_model_tools.inside_tvm.operators import own_operators
+from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
+from run_model_tools.inside_tvm.operators.scatter_and_scan import compute_by
 
 _OPERATOR = "suppressed_boxes"
 _TOGETHER = 16

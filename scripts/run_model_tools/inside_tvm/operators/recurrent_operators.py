@@ -4,8 +4,8 @@ The importer writes every step out, with a dozen operators each.  Here the produ
 inputs are one product of matrices, and what follows is a layer (kernels/recurrent.py).
 """
 
-from run_model_tools.inside_tvm import quantized_lstm
-from run_model_tools.inside_tvm.onnx_converters import exchanged
+from run_model_tools.inside_tvm.operators import quantized_lstm
+from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 
 def installed(isa):

@@ -1,7 +1,7 @@
 """Relay's operators that choose between numbers, made to keep a NaN (nan_arithmetic.py)."""
 
-from run_model_tools.inside_tvm import nan_arithmetic
-from run_model_tools.inside_tvm.own_operators import once, replace
+from run_model_tools.inside_tvm.operators import nan_arithmetic
+from run_model_tools.inside_tvm.operators.own_operators import once, replace
 
 
 @once

@@ -1,0 +1,1 @@
+"""Operators that TVM lacks, computes otherwise than ONNX, or takes long for."""
