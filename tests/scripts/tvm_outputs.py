@@ -17,9 +17,9 @@ Inputs = dict[str, np.ndarray]
 Networks = Mapping[str, tuple[onnx.ModelProto, list[Inputs]]]
 
 
-def compiled_outputs(folder: Path, networks: Networks, kernels: str = "stock",
+def compiled_outputs(folder: Path, networks: Networks, kernels: str | Mapping[str, str] = "stock",
                      compiler: str = "relay") -> dict[str, list[list[np.ndarray]]]:
-    """By the networks' names, their outputs for each of their inputs.
+    """By the networks' names, their outputs for each of their inputs; `kernels` may differ by name.
 
     `folder` gets a folder for each of them, with net.onnx and what was compiled, in0.npz ... and
     0.npz ..., their inputs and outputs.
@@ -32,7 +32,8 @@ def compiled_outputs(folder: Path, networks: Networks, kernels: str = "stock",
         place.mkdir()
         onnx.save(model, str(place / "net.onnx"))
         requests.append({"onnx": str(place / "net.onnx"), "target": "llvm -mcpu=x86-64-v3",
-                         "opt_level": 3, "kernels": kernels, "directory": str(place),
+                         "opt_level": 3, "directory": str(place),
+                         "kernels": kernels if isinstance(kernels, str) else kernels[name],
                          "shapes": {key: array.shape for key, array in inputs[0].items()}})
         given = [str(place / f"in{i}.npz") for i in range(len(inputs))]
         for path, arrays in zip(given, inputs):
@@ -43,6 +44,8 @@ def compiled_outputs(folder: Path, networks: Networks, kernels: str = "stock",
                  for i, path in enumerate(given)]
     answers = tvm_process.call(f"compile_many{ending}", None, requests=requests)["results"]
     assert not [answer for answer in answers if "error" in answer], answers
+    assert all(request["kernels"] in ("auto", answer["kernels"]["method"])
+               for request, answer in zip(requests, answers)), answers
     tvm_process.call(f"run_many{ending}", None, requests=runs)
     return {name: [outputs_in(folder / name / f"{i}.npz") for i in range(len(inputs))]
             for name, (_, inputs) in networks.items()}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from tvm_outputs import compiled_outputs, outputs_in
+from tvm_outputs import compiled_outputs
 
-from run_model_tools import tvm_process
 from small_networks import network, run_onnxruntime
 
 
@@ -59,27 +58,11 @@ KERNELS = ("stock", "ours")
 def outputs(tmp_path_factory: pytest.TempPathFactory,
             request: pytest.FixtureRequest) -> dict[str, list[np.ndarray]]:
     """By KERNELS, as one of TVM's two compilers makes them."""
-    compiler = request.param
-    folder = tmp_path_factory.mktemp("nan")
-    onnx.save(model(), str(folder / "model.onnx"))
-    np.savez(folder / "relay.npz", **dict(zip("xy", given())))
-    np.savez(folder / "relax.npz", *given())
-    requests, runs = [], []
-    for kernels in KERNELS:
-        directory = folder / kernels
-        directory.mkdir(parents=True)
-        requests.append({"onnx": str(folder / "model.onnx"), "target": "llvm -mcpu=x86-64-v3",
-                         "shapes": dict.fromkeys("xy", (1, 16, 6, 6)), "opt_level": 3,
-                         "kernels": kernels, "directory": str(directory)})
-        runs.append({"directory": str(directory), "inputs": str(folder / "relay.npz"),
-                     "outputs": str(directory / "0.npz")} if compiler == "relay" else
-                    {"library": str(directory / "model.so"), "outputs": str(directory),
-                     "inputs": [str(folder / "relax.npz")]})
-    ending = "" if compiler == "relay" else "_relax"
-    answers = tvm_process.call(f"compile_many{ending}", None, requests=requests)
-    assert [one["kernels"]["method"] for one in answers["results"]] == list(KERNELS)
-    tvm_process.call(f"run_many{ending}", None, requests=runs)
-    return {kernels: outputs_in(folder / kernels / "0.npz") for kernels in KERNELS}
+    inputs = dict(zip("xy", given()))
+    made = compiled_outputs(tmp_path_factory.mktemp("nan"),
+                            {kernels: (model(), [inputs]) for kernels in KERNELS},
+                            {kernels: kernels for kernels in KERNELS}, request.param)
+    return {kernels: outputs for kernels, [outputs] in made.items()}
 
 
 def given() -> tuple[np.ndarray, np.ndarray]:
