@@ -4,11 +4,11 @@
  * [vector][lane] in float32, zeros [vector][lane] in bytes, and numbers [row][vector][lane], of 4
  * bits eight rows in the words of one, the first in the lowest bits.  A weight is
  * (number - zero) * step; with WEIGHT_LEVELS, a list of 16 numbers, there are no zeros, and it is
- * level[number] * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with
- * WEIGHT_HALF, float16.
+ * level[number] * step; with WEIGHT_FLOAT8 a number is a float8, of four bits of exponent, times a
+ * step.  Those of 16 bits have no steps and zeros: they are bfloat16 or, with WEIGHT_HALF, float16.
  *
- * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF, WEIGHT_LEVELS; CHUNK, rows that are made float32
- * at a time, of which a block has several.
+ * Macros: WEIGHT_BITS, WEIGHT_BLOCK, WEIGHT_HALF, WEIGHT_LEVELS, WEIGHT_FLOAT8; CHUNK, rows that
+ * are made float32 at a time, of which a block has several.
  */
 #ifndef RUN_MODEL_KERNELS_COMPACT_H_
 #define RUN_MODEL_KERNELS_COMPACT_H_
@@ -18,7 +18,7 @@
 
 #if WEIGHT_BITS == 16
 #define STEP_AND_ZERO_BYTES 0
-#elif defined(WEIGHT_LEVELS)
+#elif defined(WEIGHT_LEVELS) || defined(WEIGHT_FLOAT8)
 #define STEP_AND_ZERO_BYTES 4
 #else
 #define STEP_AND_ZERO_BYTES 5
@@ -86,7 +86,14 @@ KERNEL vec number_of(raw_weights number, int row) {
 }
 #endif
 
-#if WEIGHT_BITS == 8
+#if defined(WEIGHT_FLOAT8)
+/* As float16 below. */
+KERNEL raw_weights load_raw(const unsigned char* from) {
+  const word_bits byte = __builtin_convertvector(load_bytes(from), word_bits);
+  const vec size = (vec)((byte & 0x7f) << 20) * splat(0x1p120f);
+  return (vec)((word_bits)size | (byte & 0x80) << 24);
+}
+#elif WEIGHT_BITS == 8
 KERNEL raw_weights load_raw(const unsigned char* from) { return floats_of_bytes(load_bytes(from)); }
 #elif WEIGHT_BITS == 16
 KERNEL raw_weights load_raw(const unsigned char* from) {
@@ -122,7 +129,7 @@ KERNEL weight_rows weight_rows_at(const unsigned char* weights, int vectors, int
     rows.steps[v] = splat(1), rows.zeros[v] = (vec){0};
 #else
     rows.steps[v] = load((const float*)block + v * LANES);
-#ifdef WEIGHT_LEVELS
+#if STEP_AND_ZERO_BYTES == 4
     rows.zeros[v] = (vec){0};
 #else
     rows.zeros[v] = floats_of_bytes(load_bytes(block + LANES * (4 * vectors + v)));

@@ -36,6 +36,13 @@ NORMAL_FLOAT4 = np.array([
     0.7229568362236023, 1], np.float32)
 """And as its NF4: quantiles of a normal distribution (Dettmers et al., "QLoRA", 2023)."""
 
+_BYTE = np.arange(256)
+_EXPONENT, _FRACTION = _BYTE >> 3 & 15, (_BYTE & 7) / 8
+FLOAT8 = np.where(_EXPONENT, 2.0 ** (_EXPONENT - 7) * (1 + _FRACTION), 2.0 ** -6 * _FRACTION)
+FLOAT8 = np.where(_BYTE & 127 == 127, 0, np.where(_BYTE < 128, FLOAT8, -FLOAT8)).astype(np.float32)
+"""What 8 bits mean as ONNX's FLOAT8E4M3FN (OCP 8-bit Floating Point, 1.0), but for both NaN, which
+no weight is."""
+
 
 @dataclass(frozen=True, eq=False)
 class FewBits:
@@ -52,7 +59,7 @@ class FewBits:
     zeros: np.ndarray | None = None
     """uint8 (blocks, columns)."""
     levels: np.ndarray | None = None
-    """float32 (16,), of 4 bits."""
+    """float32 (16,), of 4 bits, or FLOAT8."""
     block: int = CHUNK
     """A multiple of 16."""
     is_half: bool = False
@@ -62,10 +69,10 @@ def few_bits(weights: np.ndarray) -> FewBits | None:
     """Of float32 (depth, columns); None where these need all their bits."""
     may_lie_on_grid = _may_lie_on_grid(_some(weights)[:_BLOCKS[-1]])
     found = _on_grid(weights, 4) if may_lie_on_grid else None
-    found = found or _on_levels(weights)
+    found = found or _on_levels(weights, 4)
     if found is None and may_lie_on_grid:
         found = _on_grid(weights, 8)
-    return found or _of_sixteen_bits(weights)
+    return found or _on_levels(weights, 8) or _of_sixteen_bits(weights)
 
 
 def _on_grid(weights: np.ndarray, bits: int) -> FewBits | None:
@@ -78,18 +85,20 @@ def _on_grid(weights: np.ndarray, bits: int) -> FewBits | None:
     return None
 
 
-def _on_levels(weights: np.ndarray) -> FewBits | None:
+def _on_levels(weights: np.ndarray, bits: int) -> FewBits | None:
     """Numbers of tables that are known, or of the sixteen that all weights are."""
-    tables = [NORMAL_FLOAT4, FLOAT4, BNB_FLOAT4]
+    tables = [NORMAL_FLOAT4, FLOAT4, BNB_FLOAT4] if bits == 4 else [FLOAT8]
     own = np.unique(_some(weights))
-    if len(own) <= 16 and 0 in own:
+    if bits == 4 and len(own) <= 16 and 0 in own:
         tables.append(np.resize(own, 16))
     for levels in tables:
+        if _places_of(_some(weights)[:_BLOCKS[-1]], levels, _BLOCKS[-1]) is None:
+            continue
         for block in _blocks(weights):
             parts = _of_all_columns(weights, partial(_places_of, levels=levels, block=block))
             if parts is not None:
                 numbers, steps = parts
-                return FewBits(4, numbers, steps, levels=levels, block=block)
+                return FewBits(bits, numbers, steps, levels=levels, block=block)
     return None
 
 

@@ -49,7 +49,7 @@ def of_levels(rng: np.random.Generator, shape: tuple[int, int], levels: np.ndarr
               ) -> np.ndarray:
     """The same of a table's numbers; not every block has the largest."""
     steps = rng.uniform(1e-3, 2, (-(-shape[0] // block), shape[1])).astype(np.float32)
-    return levels[rng.integers(0, 16, shape)] * steps[np.arange(shape[0]) // block]
+    return levels[rng.integers(0, len(levels), shape)] * steps[np.arange(shape[0]) // block]
 
 
 def restored(weights: CompactWeights) -> np.ndarray:
@@ -98,6 +98,18 @@ def test_finds_numbers_of_sixteen_levels(levels, block):
     assert compact(weights, AVX2) is None
 
 
+@pytest.mark.parametrize("block", [32, 1 << 20])
+def test_finds_floats_of_eight_bits(block):
+    weights = of_levels(np.random.default_rng(block), (192, 70), few_bits.FLOAT8, block)
+    found = compact(weights, AVX2)
+    assert found is not None and (found.bits, found.block) == (8, min(block, 192))
+    assert not (found.numbers & 127 == 127).any()  # of which both are NaN
+    np.testing.assert_allclose(restored(found), weights, rtol=5e-7, atol=0)
+    assert compact(weights, NEON32) is None  # which has no denormal numbers
+    kept = compact(np.where(found.numbers & 120, weights, 0), NEON32)
+    assert kept is not None and kept.bits == 8
+
+
 @pytest.mark.parametrize("isa", [AVX2, NEON32, RVV])
 def test_finds_numbers_of_sixteen_bits(isa):
     rng = np.random.default_rng(1)
@@ -138,12 +150,15 @@ def test_multiplies_with_them(tmp_path, machine):
     rng = machine.rng()
     products = []
     for isa in (*machine.isas, WIDEST):
-        for index in range(max(6, machine.count(15))):
+        for index in range(max(7, machine.count(15))):
             depth, columns = int(rng.integers(33, 150)), int(rng.integers(1, 5 * isa.lanes))
             rows = int(rng.choice([1, 3, 8, 61]))
-            bits = (4, 8, 4, 16, 8, 0)[index % 6]
+            bits = (4, 8, 0, 16, 8, 0, 4)[index % 7]
             if bits == 0:
-                weights = of_levels(rng, (depth, columns), few_bits.NORMAL_FLOAT4,
+                levels = (few_bits.NORMAL_FLOAT4, few_bits.FLOAT8)[index % 2]
+                if isa.name == "neon32" and index % 2:
+                    levels = np.where(np.abs(levels) < 2.0 ** -6, np.float32(0), levels)
+                weights = of_levels(rng, (depth, columns), levels,
                                     int(rng.choice([16, 32, 1 << 20])))
             elif bits == 16:
                 weights = rng.standard_normal((depth, columns))

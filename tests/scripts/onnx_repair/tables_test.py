@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from repaired_models import FLOAT, INT64, model_of, noise, operators, repaired, run
 from tvm_outputs import compiled_outputs
 
-from run_model_tools.few_bits import NORMAL_FLOAT4
+from run_model_tools.few_bits import FLOAT8, NORMAL_FLOAT4
 
 WORDS, LENGTH = 1500, 190  # no multiple of a block
 PLACES = np.array([[0, 3, 1499], [77, 3, 1023]])
@@ -22,10 +22,10 @@ def on_grid(bits: int, block: int, low: int) -> np.ndarray:
     return numbers.astype(np.float32) * steps[:, np.arange(LENGTH) // block]
 
 
-def of_levels() -> np.ndarray:
+def of_levels(levels: np.ndarray) -> np.ndarray:
     random = np.random.default_rng(4)
     steps = random.uniform(0.01, 1, (WORDS, 3)).astype(np.float32)
-    return (NORMAL_FLOAT4[random.integers(0, 16, (WORDS, LENGTH))]
+    return (levels[random.integers(0, len(levels), (WORDS, LENGTH))]
             * steps[:, np.arange(LENGTH) // 64])
 
 
@@ -44,7 +44,8 @@ def half() -> np.ndarray:
 
 TABLES = {"4 bits": (lambda: on_grid(4, 32, -8), 4), "no signs": (lambda: on_grid(4, 256, 0), 4),
           "8 bits": (lambda: on_grid(8, 16, -128), 8), "odd": (lambda: on_grid(8, 64, -100), 8),
-          "levels": (of_levels, 4), "bfloat16": (bfloat16, 16), "float16": (half, 16)}
+          "levels": (lambda: of_levels(NORMAL_FLOAT4), 4), "float8": (lambda: of_levels(FLOAT8), 8),
+          "bfloat16": (bfloat16, 16), "float16": (half, 16)}
 
 
 def gathering(table: np.ndarray) -> onnx.ModelProto:

@@ -6,14 +6,11 @@ import zlib
 
 import numpy as np
 
-from run_model_tools.few_bits import CHUNK, FewBits, few_bits
+from run_model_tools.few_bits import CHUNK, FLOAT8, FewBits, few_bits
 from run_model_tools.kernels.isa import Isa
 
 _FEWEST = 64 << 10
 """Bytes of float32 from which weights are looked at: fewer stay near anyway."""
-_SMALLEST_HALF = 2.0 ** -14
-"""Below it 32-bit Arm takes float16's numbers for 0 while it makes float32 of them
-(c/compact.h)."""
 
 
 class CompactWeights(FewBits):
@@ -24,8 +21,9 @@ class CompactWeights(FewBits):
         """What a table of layers calls it."""
         if self.bits == 16:
             return "float16" if self.is_half else "bfloat16"
-        levels = "" if self.levels is None else " of levels"
-        return f"{self.bits} bits{levels}, {self.block} a step"
+        what = "float8" if self.levels is FLOAT8 else f"{self.bits} bits"
+        levels = " of levels" if self.levels is not None and self.bits == 4 else ""
+        return f"{what}{levels}, {self.block} a step"
 
     @property
     def variant(self) -> str:
@@ -37,7 +35,9 @@ class CompactWeights(FewBits):
         """The macros of c/compact.h."""
         found: dict[str, object] = {"WEIGHT_BITS": self.bits, "WEIGHT_BLOCK": self.block,
                                     "CHUNK": CHUNK if self.block % CHUNK == 0 else 16}
-        if self.levels is not None:
+        if self.levels is not None and self.bits == 8:
+            found["WEIGHT_FLOAT8"] = 1
+        elif self.levels is not None:
             found["WEIGHT_LEVELS"] = [f"{float(level).hex()}f" for level in self.levels]
         return found | ({"WEIGHT_HALF": 1} if self.is_half else {})
 
@@ -68,12 +68,20 @@ def _padded(rows: np.ndarray, multiple: int, lanes: int) -> np.ndarray:
     return np.pad(rows, [(0, -rows.shape[0] % multiple), (0, -rows.shape[1] % lanes)])
 
 
+def _has_denormals(found: FewBits) -> bool:
+    """Whether numbers are denormal ones of their type, which 32-bit Arm takes for 0 while it makes
+    float32 of them (c/compact.h)."""
+    if not (found.is_half or found.levels is FLOAT8):
+        return False
+    exponent, fraction = (0x7c00, 0x3ff) if found.is_half else (0x78, 7)
+    return bool(((found.numbers & exponent == 0) & (found.numbers & fraction != 0)).any())
+
+
 def compact(weights: np.ndarray, isa: Isa) -> CompactWeights | None:
     """Of float32 (depth, columns); None where these need all their bits."""
     if isa.half or weights.dtype != np.float32 or weights.nbytes < _FEWEST:
         return None
     found = few_bits(weights)
-    if found is None or found.is_half and isa.name == "neon32" and (
-            (weights != 0) & (np.abs(weights) < _SMALLEST_HALF)).any():
+    if found is None or isa.name == "neon32" and _has_denormals(found):
         return None
     return CompactWeights(**vars(found))
