@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from conftest import run_command
+from tvm_outputs import outputs_in
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling import compile_model, relax_job, relay_job
@@ -40,11 +43,29 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_one_library_is_made_compared_and_described(folder, command):
-    arguments = ("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "out", "--json")
-    made = command(*arguments, cwd=folder)
-    metadata = json.loads(made.stdout)["metadata"]
-    directory = folder / "out/tiny/native"
+TINY = ("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "out", "--json")
+
+
+@pytest.fixture(scope="module")
+def tiny(folder):
+    """What compile_model says of tiny.onnx, of which it made out/tiny/native."""
+    made = run_command(*TINY, cwd=folder)
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)
+
+
+def outputs_of(library, arrays):
+    """By TVM's virtual machine, the outputs for each of the arrays."""
+    with TemporaryDirectory() as folder:
+        inputs = [f"{folder}/in{number}.npz" for number in range(len(arrays))]
+        for path, array in zip(inputs, arrays):
+            np.savez(path, array)
+        tvm_process.call("run_relax", None, inputs=inputs, outputs=folder, library=str(library))
+        return [outputs_in(Path(folder) / f"{number}.npz") for number in range(len(arrays))]
+
+
+def test_one_library_is_made_compared_and_described(folder, tiny, command):
+    metadata, directory = tiny["metadata"], folder / "out/tiny/native"
     assert json.loads((directory / "metadata.json").read_text()) == metadata
     assert sorted(p.name for p in directory.iterdir()) == ["metadata.json", "model.so"]
     assert metadata["compiler"] == "relax" and list(metadata["files"]) == ["model.so"]
@@ -54,8 +75,7 @@ def test_one_library_is_made_compared_and_described(folder, command):
     assert metadata["outputs"] == [{"name": "prob", "shape": [1, 3], "dtype": "float32"}]
     assert metadata["verification"]["done"] and metadata["verification"]["where"] == "native"
     assert metadata["kernels"]["method"] == "ours" and metadata["kernels"]["functions"]
-    again = json.loads(command(*arguments, cwd=folder).stdout)
-    assert again["up_to_date"]
+    assert json.loads(command(*TINY, cwd=folder).stdout)["up_to_date"]
 
 
 def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
@@ -69,15 +89,11 @@ def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
     assert shapes[0] == [4, 6] and len({tuple(s) for s in shapes}) == 3
     # Samples do not meet, so that there are kernels of ours, of another number of rows, too.
     assert metadata["kernels"]["method"] == "ours"
-    expected = onnxruntime.InferenceSession(str(folder / "rows.onnx"))
-    for rows in (0, 11):
-        x = np.random.default_rng(rows).standard_normal((rows, 6)).astype(np.float32)
-        np.savez(folder / "in.npz", x)
-        tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
-                         library=str(folder / "out/rows/native/model.so"))
-        with np.load(folder / "0.npz") as file:
-            np.testing.assert_allclose(file["arr_0"], expected.run(None, {"x:0": x})[0], rtol=1e-4,
-                                       atol=1e-5)
+    given = [np.random.default_rng(rows).standard_normal((rows, 6)).astype(np.float32)
+             for rows in (0, 11)]
+    for x, [got] in zip(given, outputs_of(folder / "out/rows/native/model.so", given)):
+        expected, = run_onnxruntime(folder / "rows.onnx", {"x:0": x})
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_inputs_keep_names_that_are_no_identifiers(folder, command):
@@ -101,13 +117,9 @@ def test_several_outputs_of_a_batch_of_pictures(folder, command):
     assert metadata["kernels"]["method"] == "ours" and not metadata["kernels"]["left_to_tvm"]
     assert [o["shape"] for o in metadata["outputs"]] == [[-1, 8, 1, 1], [-1, 4]]
     x = np.random.default_rng(3).standard_normal((5, 3, 9, 9)).astype(np.float32)
-    np.savez(folder / "in.npz", x)
-    tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
-                     library=str(folder / "out/two/native/model.so"))
-    expected = run_onnxruntime(folder / "two.onnx", {"x": x})
-    with np.load(folder / "0.npz") as file:
-        for name, wanted in zip(file.files, expected, strict=True):
-            np.testing.assert_allclose(file[name], wanted, rtol=1e-4, atol=1e-5)
+    [made] = outputs_of(folder / "out/two/native/model.so", [x])
+    for got, wanted in zip(made, run_onnxruntime(folder / "two.onnx", {"x": x}), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_network_that_mixes_samples_says_why_no_kernel_is_ours(folder, command):
@@ -175,17 +187,16 @@ def test_constants_of_64_bits_stay_what_they_are(folder, command):
     assert json.loads(made.stdout)["metadata"]["verification"]["relative_difference"] < 1e-12
 
 
-def test_under_an_emulator_run_model_runs_it(folder, command, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("tiny")
+def test_under_an_emulator_run_model_runs_it(folder, tmp_path, monkeypatch):
     """With a stand-in for run_model: that it gets the files and its answer is taken."""
-    command("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "emulated",
-            "--no-verify", cwd=folder)
     program = tmp_path / "host" / "bin" / "run_model"
     monkeypatch.setattr(relax_execution, "BUILD_DIR", tmp_path)
     x = np.zeros((1, 3, 8, 8), np.float32)
 
     def run():
         return relax_execution.run_executable(
-            folder / "emulated/tiny/native", Machine("env", ("env",)), [{"image": x}], ["image"],
+            folder / "out/tiny/native", Machine("env", ("env",)), [{"image": x}], ["image"],
             None)
     with pytest.raises(NotRun, match="has not been built"):
         run()
