@@ -1,7 +1,6 @@
 """A trained network -> the files of an artifact: the actions "compile" and "compile_many"."""
 
 import json
-import os
 import tempfile
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -63,32 +62,17 @@ def compile_model(tvm, request):
 
 
 def _compile(tvm, request, folder):
-    from run_model_tools.kernels.relay import quantization
-
-    target_text = request["target"]
-    if target_text == "native":
-        lanes = request.get("host_lanes")
-        target_text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
-    try:
-        host = request.get("host")
-        target = tvm.target.Target(target_text, host) if host else tvm.target.Target(target_text)
-    except Exception as error:
-        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
-
-    nan_operators.install(tvm)
-    scatter_and_scan.install(tvm)
-    chosen_boxes.install(tvm)
-    resized_planes.install(tvm)
-    whole_division.install(tvm)
+    target, requested = _target(tvm, request)
+    for family in (nan_operators, scatter_and_scan, chosen_boxes, resized_planes, whole_division):
+        family.install(tvm)
     request["placement"] = Placement()
-    is_c = target.kind.name == "c"
-    if is_c:
+    if target.kind.name == "c":
         complete_c(tvm)
     if target.kind.name in generators.WRITERS:
         request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"),
                                              request["placement"])
     tell(request, "work", at="the network is read")
-    read = reading_once(tvm, request)
+    read, tuned = reading_once(tvm, request), None
     try:
         rewritten = own_kernels.rewrite(tvm, read, target, request)
         kernels = dict(rewritten.report, method="ours")
@@ -96,48 +80,67 @@ def _compile(tvm, request, folder):
         if request.get("kernels") == "ours":
             raise Refusal("kernels", str(error)) from error
         rewritten, kernels = None, {"method": "stock", "reason": str(error)}
-    tuned = None
     if rewritten is not None:
         with own_kernels.apart(rewritten, target, request, folder):
             factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
                                           faster_folding.build)
     else:
-        records = request.get("tuning")
-        lanes = 0
-        if records and records["files"] and not records["explicit"]:
-            # Committed records are of networks that were changed in this way; a file that the user
-            # names is of the network as it is.
-            lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
-        mod = quantization.spell_out(read(lanes), own_kernels.takes_rows(tvm, target, request))
+        mod = _for_schedules(tvm, read, target, request)
         factory, linked, tuned = placement.rounds(
             request["placement"], lambda: build_stock(tvm, mod, target, request))
-
     if request.get("row_layers"):
         kernels.update(request["row_layers"].report)
-    directory = request["directory"]
-    device = request.get("device_needs")
     tell(request, "work", at="the library is linked")
-    if is_c:
-        write_c_source(factory, directory)
+    _write(factory, target, request, rewritten, read.names)
+    write_forms(factory, linked, request)
+    return {"target": str(target), "requested": requested, "tuning": tuned, "kernels": kernels,
+            "plain_schedules": request["plain_schedules"], "device": request.get("device_needs"),
+            "llvm_features": llvm_features(tvm, target.host or target)}
+
+
+def _target(tvm, request):
+    """TVM's target, and as it was asked for."""
+    text, host = request["target"], request.get("host")
+    if text == "native":
+        lanes = request.get("host_lanes")
+        text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
+    try:
+        return (tvm.target.Target(text, host) if host else tvm.target.Target(text)), text
+    except Exception as error:
+        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
+
+
+def _for_schedules(tvm, read, target, request):
+    """The network's module for TVM's own schedules."""
+    from run_model_tools.kernels.relay import quantization
+
+    records, lanes = request.get("tuning"), 0
+    if records and records["files"] and not records["explicit"]:
+        # Committed records are of networks that were changed in this way; a file that the user
+        # names is of the network as it is.
+        lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
+    return quantization.spell_out(read(lanes), own_kernels.takes_rows(tvm, target, request))
+
+
+def _write(factory, target, request, rewritten, names):
+    """The artifact's files but for its other forms; `names` of the network's nodes."""
+    directory = Path(request["directory"])
+    if target.kind.name == "c":
+        write_c_source(factory, str(directory))
     else:
-        export(factory.get_lib(), os.path.join(directory, "model.so"), request,
+        export(factory.get_lib(), str(directory / "model.so"), request,
                whole=rewritten is not None)
         if request.get("single_file"):
-            export(factory, os.path.join(directory, "model_single.so"), request)
+            export(factory, str(directory / "model_single.so"), request)
     if request.get("keep_text"):
-        with open(os.path.join(directory, "kernels.cu"), "w") as file:
-            file.write(request["made"].text)
+        (directory / "kernels.cu").write_text(request["made"].text)
     graph, params = names_apart(factory, request)
-    with open(os.path.join(directory, "model.json"), "w") as file:
-        graph = request["node_names"].annotate(graph, read.names)
-        file.write(own_kernels.annotate(rewritten or request.get("row_layers"), graph))
-    with open(os.path.join(directory, "model.params"), "wb") as file:
+    graph = request["node_names"].annotate(graph, names)
+    (directory / "model.json").write_text(
+        own_kernels.annotate(rewritten or request.get("row_layers"), graph))
+    with open(directory / "model.params", "wb") as file:
         # TVM's own function makes the whole file in memory, twice.
         file.writelines(plain(list(params), lambda name: Tensor.of(params[name].numpy())))
-    write_forms(factory, linked, request)
-    return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
-            "plain_schedules": request["plain_schedules"], "device": device,
-            "llvm_features": llvm_features(tvm, target.host or target)}
 
 
 def build_stock(tvm, mod, target, request):

@@ -51,10 +51,31 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     as long as they can be, and numbers of rows are further outputs (counted_outputs()).
     Raises ToolError (4, 6), which names the node that cannot be taken.
     """
-    frozen = frozen or {}
-    walk = Walk(path, model.functions, importer, is_open, model.producer_name,
-                keeps_layers)
-    graph = model.graph
+    walk = Walk(path, model.functions, importer, is_open, model.producer_name, keeps_layers)
+    graph, scope = model.graph, _scope(walk, path, model.graph, shapes, frozen or {})
+    opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
+    opsets.setdefault("", 1)
+    ends = {value.name for value in graph.output}
+    nodes = needed(in_order(graph.node), ends)
+    beside = Beside(nodes)
+    for index, node in enumerate(nodes):
+        try:
+            walk.run([node], scope, opsets, beside=beside)
+            for name in ends.intersection(node.output):
+                if isinstance(thing := scope[name], Chosen) and not counts:
+                    raise thing.why
+        except NodeRefused as refused:
+            raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
+    outputs, counted = _outputs(walk, path, graph, scope)
+    made = walk.graph.model(outputs)
+    if counted:
+        helper.set_model_props(made, {_COUNTED: " ".join(map(str, counted))})
+    return made
+
+
+def _scope(walk: Walk, path: str, graph: onnx.GraphProto, shapes: Mapping[str, tuple[int, ...]],
+           frozen: Mapping[str, np.ndarray]) -> dict[str, Thing | None]:
+    """What names stand for before the first node: constants and inputs."""
     scope: dict[str, Thing | None] = {"": None}
     for tensor in graph.initializer:
         scope[tensor.name] = walk.graph.initializer(tensor)
@@ -69,19 +90,13 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
             scope[value.name] = walk.graph.constant(_as_declared(path, value, frozen[value.name]))
         elif value.name not in scope:
             scope[value.name] = _input(walk, path, value, shapes)
-    opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
-    opsets.setdefault("", 1)
-    ends = {value.name for value in graph.output}
-    nodes = needed(in_order(graph.node), ends)
-    beside = Beside(nodes)
-    for index, node in enumerate(nodes):
-        try:
-            walk.run([node], scope, opsets, beside=beside)
-            for name in ends.intersection(node.output):
-                if isinstance(thing := scope[name], Chosen) and not counts:
-                    raise thing.why
-        except NodeRefused as refused:
-            raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
+    return scope
+
+
+def _outputs(walk: Walk, path: str, graph: onnx.GraphProto, scope: Mapping[str, Thing | None]
+             ) -> tuple[list[tuple[str, Value]], list[int]]:
+    """The outputs by name, those that say how many rows others have behind them; and what
+    counted_outputs() gives, empty if there are none such."""
     outputs, numbers, counted = [], dict[str, tuple[int, str, Value]](), list[int]()
     for value in graph.output:
         thing = scope.get(value.name)
@@ -99,10 +114,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
                 "the tensors in it outputs of their own."))
         outputs.append((value.name, thing))
     outputs += [(name, number) for _, name, number in numbers.values()]
-    made = walk.graph.model(outputs)
-    if numbers:
-        helper.set_model_props(made, {_COUNTED: " ".join(map(str, counted))})
-    return made
+    return outputs, counted if numbers else []
 
 
 def counted_outputs(repaired: onnx.ModelProto) -> list[int]:
