@@ -31,9 +31,9 @@ from run_model_tools.compiling import (
     relax_job,
     relay_job,
 )
-from run_model_tools.compiling.exact_sizes import parse_exact
+from run_model_tools.compiling.exact_sizes import Wanted, parse_exact
 from run_model_tools.compiling.job import Job, is_up_to_date
-from run_model_tools.compiling.open_shapes import open_shapes
+from run_model_tools.compiling.open_shapes import Shapes, open_shapes
 from run_model_tools.compiling.report import print_report
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
 from run_model_tools.files import json_text, write_atomically
@@ -204,6 +204,46 @@ def check_flags(args: argparse.Namespace, target: Target) -> None:
                                "int8, which is judged on its --calibration pictures: leave it out.")
 
 
+def _source(args: argparse.Namespace) -> SourceModel:
+    frozen = read_frozen(args.freeze)
+    if not is_tflite(args.model):
+        return read_model(args.model, frozen, args.outputs)
+    for flag, value in (("--freeze", frozen), ("--outputs", args.outputs)):
+        if value:
+            raise ToolError(USAGE, f"{flag} is for ONNX models: leave it out.")
+    return read_tflite(args.model)
+
+
+def _tasks(args: argparse.Namespace, model: SourceModel,
+           ) -> tuple[list[dict[str, Any]] | None, preprocessing.Preprocessing | None]:
+    """What the outputs mean, and the preprocessing that comes with that."""
+    tasks, default = presets.from_flags(args, args.model)
+    if args.labels is not None:
+        tasks = presets.with_labels(tasks, args.labels)
+    if tasks:
+        check_fit(tasks, [Output(*one) for one in zip(
+            model.outputs, model.output_shapes, model.output_dtypes)], str(args.model))
+    return tasks, default
+
+
+def _shapes(args: argparse.Namespace, model: SourceModel, given: Shapes, exact: Wanted,
+            ) -> tuple[Shapes, Shapes]:
+    """Of the inputs, and where extents stay open also those of an example; `given`: --shape,
+    `exact`: --exact."""
+    if args.dynamic and args.compiler != "relax":
+        raise ToolError(USAGE, f"--dynamic is not for --compiler {args.compiler}: graphs of TVM "
+                               "0.18 have fixed shapes; leave one of the two out.")
+    if args.dynamic and args.verify_with is not None and not given:
+        raise ToolError(USAGE, "--verify-with needs a size for pictures with --dynamic: name one "
+                               "with --shape.")
+    if exact and not args.dynamic:
+        raise ToolError(USAGE, "--exact is for --dynamic: add it, or name one size with --shape.")
+    if args.dynamic and isinstance(model, OnnxModel):
+        # Without an example, its own shape, of which an open first extent alone is a batch of 1.
+        return open_shapes(model), resolve_shapes(model, given) if given else {}
+    return resolve_shapes(model, given), {}
+
+
 def make_job(args: argparse.Namespace) -> Job:
     """What the flags ask for; raises ToolError where they do not go together or with the model."""
     name = args.name or args.model.stem
@@ -215,43 +255,19 @@ def make_job(args: argparse.Namespace) -> Job:
         raise ToolError(USAGE, f"--target-name '{target.name}' becomes a folder's name: use "
                                "letters, digits and ._+- only.")
     check_flags(args, target)
-    frozen = read_frozen(args.freeze)
     given = dict(parse_shape(text) for text in args.shape)
-    if is_tflite(args.model):
-        for flag, value in (("--freeze", frozen), ("--outputs", args.outputs)):
-            if value:
-                raise ToolError(USAGE, f"{flag} is for ONNX models: leave it out.")
-    model: SourceModel = (read_tflite(args.model) if is_tflite(args.model)
-                          else read_model(args.model, frozen, args.outputs))
+    model = _source(args)
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
         if item not in [i.name for i in model.inputs]:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
-    tasks, default = presets.from_flags(args, args.model)
-    if args.labels is not None:
-        tasks = presets.with_labels(tasks, args.labels)
-    if tasks:
-        check_fit(tasks, [Output(*one) for one in zip(
-            model.outputs, model.output_shapes, model.output_dtypes)], str(args.model))
+    tasks, default = _tasks(args, model)
     described, labels = preprocessing.from_flags(args, args.model, default)
     if args.verify_with is not None:
         calibration_pictures.stated(described, "--verify-with")
-    if args.dynamic and args.compiler != "relax":
-        raise ToolError(USAGE, f"--dynamic is not for --compiler {args.compiler}: graphs of TVM "
-                               "0.18 have fixed shapes; leave one of the two out.")
-    if args.dynamic and args.verify_with is not None and not given:
-        raise ToolError(USAGE, "--verify-with needs a size for pictures with --dynamic: name one "
-                               "with --shape.")
     exact = parse_exact(args.exact)
-    if exact and not args.dynamic:
-        raise ToolError(USAGE, "--exact is for --dynamic: add it, or name one size with --shape.")
-    if args.dynamic and isinstance(model, OnnxModel):
-        shapes = open_shapes(model)
-        # Without an example, its own shape, of which an open first extent alone is a batch of 1.
-        examples = resolve_shapes(model, given) if given else {}
-    else:
-        shapes, examples = resolve_shapes(model, given), {}
+    shapes, examples = _shapes(args, model, given, exact)
     job = Job(
         name=name, model=model, target=target, out=args.out,
         shapes=shapes, dynamic=args.dynamic, examples=examples, exact=exact,
