@@ -150,9 +150,9 @@ def test_what_has_no_meaning_is_refused(folder, command, flags, said):
 
 
 def test_dynamic_is_not_for_graphs(folder, command):
-    made = command("compile_model", "rows.onnx", "--dynamic", "--out", "refused", cwd=folder,
-                   code=2)
-    assert "--compiler relax" in made.stderr
+    made = command("compile_model", "rows.onnx", "--dynamic", "--compiler", "relay", "--out",
+                   "refused", cwd=folder, code=2)
+    assert "--dynamic is not for --compiler relay" in made.stderr
 
 
 def test_the_other_compiler_is_tried_and_the_report_says_so(folder, monkeypatch, capsys):
