@@ -313,10 +313,16 @@ def _evaluate_whole_numbers(name, attrs, args):
         return np.take(args[0], args[1], axis) if inside and not int(attrs.batch_dims) else None
     if name == "strided_slice":
         return _slice(attrs, args[0])
+    if name == "clip" and args[0].dtype.kind != "b":
+        # Bounds are numbers of 64 bits, which have those of shorter types.
+        low, high = float(attrs.a_min), float(attrs.a_max)
+        limits = np.iinfo(args[0].dtype)
+        if low.is_integer() and high.is_integer() and args[0].itemsize < 8:
+            return np.clip(args[0], max(int(low), limits.min), min(int(high), limits.max))
     if len(args) != 2 or args[0].dtype != args[1].dtype:
         return None
     functions = _OF_FLAGS if args[0].dtype.kind == "b" else _OF_NUMBERS
-    if name not in functions or args[0].dtype.kind == "u":
+    if name not in functions or args[0].dtype.kind == "u" and name not in ("maximum", "minimum"):
         return None
     return np.asarray(getattr(np, name)(*args))
 

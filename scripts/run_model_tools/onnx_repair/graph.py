@@ -14,7 +14,13 @@ from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.open_extents import COUNTING, EXTENTS, HIDDEN, MOST_EXTENTS, VALUE
 from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
-from run_model_tools.onnx_repair.values import COMPUTED, Value, type_name
+from run_model_tools.onnx_repair.values import (
+    COMPUTED,
+    NARROW_WHOLES,
+    Value,
+    narrow_bits,
+    type_name,
+)
 
 OPSET = 18
 """Of everything that is emitted."""
@@ -61,6 +67,15 @@ class Graph:
         array = np.asarray(array, dtype)
         return self._keep(Value(self._free("constant"), helper.np_dtype_to_tensor_dtype(
             array.dtype), tuple(array.shape), array=array))
+
+    def held(self, value: Value) -> Value:
+        """Constants of few bits as the bytes or float32 that hold the same numbers."""
+        if narrow_bits(value.elem_type) is None:
+            return value
+        if value.array is None:
+            raise unsupported_type(value.elem_type)
+        few = NARROW_WHOLES.get(value.elem_type)
+        return self.constant(np.asarray(value.array).astype(few.held if few else np.float32))
 
     def like(self, number: float, value: Value) -> Value:
         """A constant without dimensions of the type of a value."""

@@ -26,7 +26,7 @@ from run_model_tools.onnx_repair.newer_types import in_older_types
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads, with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
-from run_model_tools.onnx_repair.stored_tensors import stored_bytes, tensors_of
+from run_model_tools.onnx_repair.stored_tensors import stored_bytes
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and another sense only to forms that both refuse before: Mod of floats with
@@ -242,7 +242,7 @@ def _made_plainer(model: onnx.ModelProto) -> bool:
     ConvInteger, which it has of the former; drops outputs without a name at the end, and names
     Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
     """
-    changed = in_older_types(model, list(tensors_of(model))) or model.ir_version > _NEWEST_IR
+    changed = in_older_types(model) or model.ir_version > _NEWEST_IR
     changed = as_float32(model) or changed
     changed = _with_unsigned_weights(model) or changed
     model.ir_version = min(model.ir_version, _NEWEST_IR)

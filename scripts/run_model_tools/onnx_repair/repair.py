@@ -13,7 +13,6 @@ from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
-from run_model_tools.onnx_repair.newer_types import in_older_types
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
@@ -24,9 +23,15 @@ from run_model_tools.onnx_repair.stored_tensors import (
     files_beside,
     spread,
     stored_bytes,
-    tensors_of,
 )
-from run_model_tools.onnx_repair.values import Beside, Chosen, Thing, Value
+from run_model_tools.onnx_repair.values import (
+    Beside,
+    Chosen,
+    Thing,
+    Value,
+    narrow_bits,
+    type_name,
+)
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
 
@@ -107,6 +112,11 @@ def _outputs(walk: Walk, path: str, graph: onnx.GraphProto, scope: Mapping[str, 
             counted += [len(graph.output) + which, axis]
         else:
             counted += [-1, 0]
+        if narrow_bits(kind := value.type.tensor_type.elem_type) is not None:
+            raise ToolError(MALFORMED_FILE, (
+                f"{path} cannot be compiled: its output '{value.name}' is {type_name(kind)}, of "
+                "which no program has tensors; end the network before it is rounded to that "
+                "(compile_model --outputs)."))
         if not isinstance(thing, Value):
             raise ToolError(MALFORMED_FILE, (
                 f"{path} cannot be compiled: its output '{value.name}' is no tensor "
@@ -236,6 +246,5 @@ def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
     check_lengths(path, model)
-    in_older_types(model, list(tensors_of(model)))
     as_float32(model)
     return with_outputs(model, outputs) if outputs else model

@@ -16,14 +16,12 @@ from google.protobuf.message import Message
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
-from run_model_tools.onnx_repair.newer_types import NUMBERS_OF_A_BYTE
 from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.values import narrow_bits
 
-_NUMBERS_OF_A_BYTE = {TensorProto.INT4: 2, TensorProto.UINT4: 2, **NUMBERS_OF_A_BYTE}
 _IN_PAIRS = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
-# Bytes of types that NumPy has not, which are others there.
-_BYTES = {TensorProto.BFLOAT16: 2, TensorProto.FLOAT8E4M3FN: 1, TensorProto.FLOAT8E4M3FNUZ: 1,
-          TensorProto.FLOAT8E5M2: 1, TensorProto.FLOAT8E5M2FNUZ: 1}
+# Of types that NumPy has not, which are others there.
+_BYTES = {TensorProto.BFLOAT16: 2}
 _MOST_BYTES = 1 << 31
 """Of a sparse tensor as a whole: its shape may name any number of zeros."""
 
@@ -108,8 +106,9 @@ def check_lengths(path: Path, model: onnx.ModelProto) -> None:
             found = len(tensor.raw_data)
         else:
             wanted, unit = _stored_numbers(tensor), "numbers"
-            found = len(tensor.int32_data if tensor.data_type in NUMBERS_OF_A_BYTE else getattr(
-                tensor, helper.tensor_dtype_to_field(tensor.data_type)))
+            field = "int32_data" if narrow_bits(tensor.data_type) else (
+                helper.tensor_dtype_to_field(tensor.data_type))
+            found = len(getattr(tensor, field))
         if found != wanted:
             raise ToolError(MALFORMED_FILE, (
                 f"{path} has {found} {unit} of the tensor '{tensor.name}', and its shape "
@@ -127,8 +126,8 @@ def _stored_bytes(path: Path, tensor: TensorProto) -> int:
     if any(extent < 0 for extent in tensor.dims):
         raise ToolError(MALFORMED_FILE, f"{path} has a tensor '{tensor.name}' of the shape "
                                         f"{list(tensor.dims)}; export the network once more.")
-    if tensor.data_type in _NUMBERS_OF_A_BYTE:
-        return _stored_numbers(tensor)
+    if (bits := narrow_bits(tensor.data_type)) is not None:
+        return (math.prod(tensor.dims) * bits + 7) // 8
     try:
         dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except KeyError:
@@ -141,8 +140,8 @@ def _stored_bytes(path: Path, tensor: TensorProto) -> int:
 def _stored_numbers(tensor: TensorProto) -> int:
     """How many a field of numbers has."""
     count = math.prod(tensor.dims)
-    if tensor.data_type in _NUMBERS_OF_A_BYTE:
-        return -(-count // _NUMBERS_OF_A_BYTE[tensor.data_type])
+    if (bits := narrow_bits(tensor.data_type)) is not None:
+        return (count * bits + 7) // 8
     return count * (2 if tensor.data_type in _IN_PAIRS else 1)
 
 

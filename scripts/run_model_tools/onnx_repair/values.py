@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from run_model_tools.onnx_repair import newer_types
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
@@ -53,7 +52,7 @@ class Value:
     def array(self) -> np.ndarray | None:
         """Read-only, and None of what is known at run time only."""
         if self._array is None and self.tensor is not None:
-            self._array = _array_of(self.tensor)
+            self._array = array_of(self.tensor)
         return self._array
 
     @property
@@ -84,30 +83,61 @@ class Value:
         return helper.make_tensor_type_proto(self.elem_type, self.shape)
 
 
-def _array_of(tensor: TensorProto) -> np.ndarray:
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers of a type without bytes of its own, and a type that holds them."""
+
+    bits: int
+    low: int
+    high: int
+    held: type
+
+
+# Types that the ONNX here does not know.
+FLOAT4, FLOAT8_SCALE, UINT2, INT2 = 23, 24, 25, 26
+LATER = {FLOAT4: "float4e2m1", FLOAT8_SCALE: "float8e8m0", UINT2: "uint2", INT2: "int2"}
+NARROW_WHOLES = {TensorProto.INT4: Whole(4, -8, 7, np.int8),
+                 TensorProto.UINT4: Whole(4, 0, 15, np.uint8),
+                 UINT2: Whole(2, 0, 3, np.uint8), INT2: Whole(2, -2, 1, np.int8)}
+NARROW_FLOATS = {**dict.fromkeys((TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ,
+                                  TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ), 8),
+                 FLOAT4: 4, FLOAT8_SCALE: 8}
+"""Bits of floats that nothing computes with: constants, and what others are rounded to."""
+
+
+def narrow_bits(elem_type: int) -> int | None:
+    """How many bits a number of one of these types takes; None of any other."""
+    whole = NARROW_WHOLES.get(elem_type)
+    return whole.bits if whole else NARROW_FLOATS.get(elem_type)
+
+
+def array_of(tensor: TensorProto) -> np.ndarray:
     """The numbers of a tensor; ONNX calls Python for each of 4 bits, and of 8 where they are
     floats, whose negative ones it does not read."""
-    if tensor.data_type in _FLOAT8 and tensor.raw_data:
-        return _table_of(tensor.data_type)[np.frombuffer(tensor.raw_data, np.uint8)].reshape(
-            tensor.dims)
-    if tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4) or not tensor.raw_data:
+    kind, bits = tensor.data_type, narrow_bits(tensor.data_type)
+    known = kind in TensorProto.DataType.values()
+    if bits is None or known and not tensor.raw_data:
         return numpy_helper.to_array(tensor)
-    packed = np.frombuffer(tensor.raw_data, np.uint8)
-    whole = np.stack([packed & 15, packed >> 4], -1).reshape(-1)
-    if tensor.data_type == TensorProto.INT4:
-        whole = (whole ^ 8).astype(np.int8) - np.int8(8)
-    count = int(np.prod(tensor.dims, dtype=np.int64))
-    return whole[:count].reshape(tensor.dims).astype(
-        helper.tensor_dtype_to_np_dtype(tensor.data_type))
-
-
-_FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
-           TensorProto.FLOAT8E5M2FNUZ)
+    stored = np.frombuffer(tensor.raw_data or bytes(tensor.int32_data), np.uint8)
+    parts = stored[:, None] >> np.arange(0, 8, bits, np.uint8)
+    whole: np.ndarray = parts & np.uint8((1 << bits) - 1)
+    whole = whole.reshape(-1)[:int(np.prod(tensor.dims, dtype=np.int64))].reshape(tensor.dims)
+    if kind in NARROW_FLOATS:
+        return _table_of(kind)[whole]
+    if NARROW_WHOLES[kind].low:
+        sign = np.uint8(1 << bits - 1)
+        whole = (whole ^ sign).astype(np.int8) - np.int8(sign)
+    return whole.astype(helper.tensor_dtype_to_np_dtype(kind)) if known else whole
 
 
 @cache
 def _table_of(kind: int) -> np.ndarray:
-    """What each byte of a type of _FLOAT8 means."""
+    """What each pattern of bits of a type of NARROW_FLOATS means."""
+    if kind == FLOAT4:
+        positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+        return np.array([*positive, *np.negative(positive)], np.float32)
+    if kind == FLOAT8_SCALE:
+        return np.array([*(2.0 ** np.arange(-127, 128)), np.nan], np.float32)
     return numpy_helper.to_array(TensorProto(data_type=kind, dims=[256], int32_data=range(256)))
 
 
@@ -279,6 +309,6 @@ class Node:
 def type_name(elem_type: int) -> str:
     """As ONNX writes it: float16, int64 ..."""
     if elem_type not in TensorProto.DataType.values():
-        return newer_types.NAMES.get(elem_type, f"unknown (type {elem_type})")
+        return LATER.get(elem_type, f"unknown (type {elem_type})")
     return {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}.get(
         elem_type, TensorProto.DataType.Name(elem_type).lower())

@@ -28,6 +28,7 @@ from run_model_tools.onnx_repair.values import (
     Sequence,
     Thing,
     Value,
+    narrow_bits,
 )
 
 # A loop of a thousand iterations of a small body is unrolled; more is not a network of layers.
@@ -37,6 +38,7 @@ MOST_NODES = 100_000
 # may end at 32767 in ONNX Runtime (serve_onnxruntime.py).
 _KEPT = ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger",
          "MatMulIntegerToFloat", "QGemm", "QLinearConv", "QLinearMatMul")
+_KNOW_FEW_BITS = ("BitCast", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear")
 # Results of whole nodes are computed beforehand up to this size; operators that they are made of
 # have their own measure (graph.py).
 _FOLDED_BYTES = 1 << 20
@@ -139,6 +141,9 @@ class Walk:
         if function is not None:
             return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
         self.graph.source = prefix + (proto.name or next(filter(None, proto.output), proto.op_type))
+        if not domain and node.op not in _KNOW_FEW_BITS:
+            node.inputs = [self.graph.held(i) if isinstance(i, Value) and i.is_constant else i
+                           for i in node.inputs]
         folded = self._fold(node)
         if folded is None and not self.is_open:
             folded = self._nothing(node)
@@ -160,7 +165,7 @@ class Walk:
             _check_attributes(node)
             _check_inputs(node, given)
             if ((node.op in _KEPT or _has_kept(node)) and isinstance(made, Value)
-                    and made.size <= _KNOWN):
+                    and made.size <= _KNOWN and not _has_few_bits(node)):
                 found = self._evaluate(node)
                 made.known = None if found is None else found[0]
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
@@ -240,7 +245,7 @@ class Walk:
 
     def _fold(self, node: Node) -> list[Thing | None] | None:
         """The results of a node all of whose inputs are constants, if they are not too large."""
-        if node.op in _KEPT or decides_extents(node.op, node.inputs):
+        if node.op in _KEPT or decides_extents(node.op, node.inputs) or _has_few_bits(node):
             return None
         found = self._evaluate(node)
         if found is None:
@@ -279,6 +284,13 @@ class Walk:
         if found is None or any(np.dtype(f.dtype).kind not in "fiub" for f in found):
             return None
         return found
+
+
+def _has_few_bits(node: Node) -> bool:
+    """Whether a node reads or makes numbers of types that only its rule can tell (narrow.py)."""
+    named = (dict.get(node.attrs, name) for name in ("to", "output_dtype"))
+    kinds = (i.elem_type for i in node.inputs if isinstance(i, Value))
+    return any(narrow_bits(kind) is not None for kind in (*named, *kinds) if kind is not None)
 
 
 def _has_kept(node: Node) -> bool:

@@ -94,13 +94,15 @@ def _joined() -> onnx.ModelProto:
 
 
 def _constants() -> onnx.ModelProto:
-    """Weights and a sum's constant that are quantised in the graph, scales by channel and scales
-    that are computed."""
+    """Weights and a sum's constant that are quantised in the graph (the weights to fewer bits than
+    a byte has), scales by channel and scales that are computed."""
     n = QuantizedNetwork(33)
     scale, zero = n.weight(np.float32(0.01)), n.weight(np.int8(3))
     weight = n.numbers(16, 3, 3, 3, scale=0.2)
-    for op in ("QuantizeLinear", "DequantizeLinear"):
-        weight = n.add(op, [weight, scale, n.weight(np.int8(0))])
+    step = n.weight(np.float32(0.08)), n.weight(np.int8(0))
+    weight = n.add("Clip", [n.add("QuantizeLinear", [weight, *step]), n.weight(np.int8(-8)),
+                            n.weight(np.int8(7))])
+    weight = n.add("DequantizeLinear", [weight, *step])
     a = n.grid(n.add("Conv", [n.grid("x", 0.03), weight], pads=[1] * 4), 0.03)
     # Halves are where rounding to even differs from rounding away from zero.
     halves = n.weight(((np.arange(16) - 8) * 0.01 + 0.005).astype(np.float32).reshape(1, 16, 1, 1))

@@ -14,6 +14,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
+from run_model_tools.inside_tvm.faster_folding import evaluate
 from run_model_tools.inside_tvm.operators import own_operators
 from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.relay import quantized_rows
@@ -153,6 +154,8 @@ class _Rewriter(relay.ExprMutator):
         if name == "cast" and isinstance(made.args[0], relay.Constant):
             # Importers convert zero points.
             return relay.const(made.args[0].data.numpy().astype(str(made.attrs.dtype)))
+        if (whole := _whole_constant(made)) is not None:
+            return whole
         if name == "qnn.quantize":
             return self._quantized(made, self.makes_rows and call not in self.pictures)
         if name == "qnn.dequantize":
@@ -249,6 +252,19 @@ class _Rewriter(relay.ExprMutator):
         if left is None or right is None:
             return call
         return quantized_rows.product(call, left, right) or call
+
+
+def _whole_constant(call: relay.Call) -> relay.Constant | None:
+    """What was done to weights of bytes before they become floats (clipped to fewer bits, turned),
+    which no compiled code does: TVM's own folding does not know our operators."""
+    if not call.args or not isinstance(call.op, tvm.ir.Op) or not all(
+            isinstance(a, relay.Constant) for a in call.args):
+        return None
+    arrays = [a.data.numpy() for a in call.args]
+    if any(array.dtype.kind not in "iu" for array in arrays):
+        return None
+    value = evaluate(call.op.name, call.attrs, arrays)
+    return None if value is None or value.dtype.kind not in "iu" else relay.const(value)
 
 
 def _type(expr: relay.Expr) -> Any:

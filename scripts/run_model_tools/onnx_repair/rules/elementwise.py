@@ -7,6 +7,7 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.narrow import FORMS, in_form
 from run_model_tools.onnx_repair.values import COMPUTED, SIGNED, UNSIGNED, Node, Value, type_name
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -202,10 +203,14 @@ uint8: PyTorch and ONNX Runtime take the lowest bits of the wider number, 255, w
 whatever its instructions give."""
 
 
-def cast(walk: Walk, x: Value, to: int) -> Value:
-    """The value as another type; what is not 0 is true."""
+def cast(walk: Walk, x: Value, to: int, saturates: bool = True) -> Value:
+    """The value as another type; what is not 0 is true.  saturates: what a type of FORMS does not
+    hold becomes its largest number."""
+    x = walk.graph.held(x)
     if x.elem_type == to:
         return x
+    if to in FORMS:
+        return in_form(walk, cast(walk, x, TensorProto.FLOAT), FORMS[to], saturates)
     if to == TensorProto.BOOL:
         return walk.graph.op("Not", walk.graph.op("Equal", x, 0))
     if to == TensorProto.BFLOAT16:
@@ -223,12 +228,13 @@ def cast_rule(walk: Walk, node: Node) -> Value:
     to = node.attrs["to"]
     if isinstance(to, str):  # Of opsets before 6.
         to = TensorProto.DataType.Value(to.upper())
-    return cast(walk, node.tensor(0), to)
+    return cast(walk, node.tensor(0), to, bool(node.attrs.get("saturate", 1)))
 
 
 @rule("CastLike", ignored=("round_mode",))
 def cast_like(walk: Walk, node: Node) -> Value:
-    return cast(walk, node.tensor(0), node.tensor(1).elem_type)
+    return cast(walk, node.tensor(0), node.tensor(1).elem_type,
+                bool(node.attrs.get("saturate", 1)))
 
 
 @rule("IsInf")

@@ -14,13 +14,18 @@ from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.narrow import FORMS, in_form, to_even
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.values import COMPUTED, Node, Value
+from run_model_tools.onnx_repair.values import (
+    COMPUTED,
+    NARROW_FLOATS,
+    NARROW_WHOLES,
+    Node,
+    Value,
+)
 from run_model_tools.onnx_repair.walk import Walk
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
-_FLOATS_OF_BYTES = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
-                    TensorProto.FLOAT8E5M2FNUZ)
 
 
 @rule("QuantizeLinear", ignored=("precision",))
@@ -28,14 +33,24 @@ def quantize_rule(walk: Walk, node: Node) -> Value:
     x, scale, zero = node.tensor(0), node.tensor(1), node.get(2)
     to = zero.elem_type if zero is not None else (
         node.attrs.get("output_dtype") or TensorProto.UINT8)
-    return quantize(walk, x, scale, zero, to, node.attrs.get("axis", 1),
-                    node.attrs.get("block_size", 0))
+    axis, block = node.attrs.get("axis", 1), node.attrs.get("block_size", 0)
+    if to in FORMS:
+        wide = TensorProto.DOUBLE if x.elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
+        x = walk.graph.op("Div", cast(walk, x, wide),
+                          cast(walk, _alongside(walk, x, scale, axis, block), wide))
+        return in_form(walk, cast(walk, x, TensorProto.FLOAT), FORMS[to],
+                       bool(node.attrs.get("saturate", 1)))
+    return quantize(walk, x, scale, zero, to, axis, block)
 
 
 def quantize(walk: Walk, x: Value, scale: Value, zero: Value | None, to: int, axis: int = 1,
              block: int = 0) -> Value:
     """x / scale, rounded to even, plus the zero point, kept within the type."""
     graph = walk.graph
+    if (few := NARROW_WHOLES.get(to)) is not None:
+        held = helper.np_dtype_to_tensor_dtype(np.dtype(few.held))
+        made = quantize(walk, x, scale, zero and walk.graph.held(zero), held, axis, block)
+        return graph.op("Clip", made, graph.like(few.low, made), graph.like(few.high, made))
     if to not in COMPUTED:
         raise unsupported_type(to)
     dtype = helper.tensor_dtype_to_np_dtype(to)
@@ -65,9 +80,10 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                block: int = 0) -> Value:
     """(x - zero point) * scale."""
     graph = walk.graph
+    scale = graph.held(scale)
     x, scale, zero = _in_whole_numbers(walk, x, scale, zero)
-    x = as_held(walk, x)
-    zero = None if zero is None else as_held(walk, zero)
+    x = graph.held(x)
+    zero = None if zero is None else graph.held(zero)
     plain = scale.elem_type == TensorProto.FLOAT and not block and x.elem_type in (
         *_BYTES, TensorProto.INT32)
     if zero is None:
@@ -91,7 +107,7 @@ def _in_whole_numbers(walk: Walk, x: Value, scale: Value, zero: Value | None
                       ) -> tuple[Value, Value, Value | None]:
     """Constants of halves, as floats of four bits are, in bytes and with half their scale: a
     scale of float16 then need not round what it makes of them."""
-    if x.elem_type not in _FLOATS_OF_BYTES or x.array is None or scale.array is None or (
+    if x.elem_type not in NARROW_FLOATS or x.array is None or scale.array is None or (
             zero is not None and (zero.array is None or np.any(zero.array.astype(np.float32)))):
         return x, scale, zero
     doubled, half = 2 * x.array.astype(np.float32), scale.array / 2
@@ -127,18 +143,6 @@ def _rounded_floats(walk: Walk, x: Value) -> Value | None:
     return floats if is_whole else None
 
 
-def as_held(walk: Walk, x: Value) -> Value:
-    """Constants of four bits as the bytes that hold the same numbers, floats of eight as
-    float32."""
-    kinds = {TensorProto.INT4: np.int8, TensorProto.UINT4: np.uint8,
-             **dict.fromkeys(_FLOATS_OF_BYTES, np.float32)}
-    if x.elem_type not in kinds:
-        return x
-    if x.array is None:
-        raise unsupported_type(x.elem_type)
-    return walk.graph.constant(np.asarray(x.array).astype(kinds[x.elem_type]))
-
-
 def _alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) -> Value:
     """Scales or zero points in a shape that broadcasts with what they are of."""
     if block:
@@ -163,9 +167,9 @@ def dynamically_quantized(walk: Walk, x: Value) -> list[Value]:
     scale = graph.op("Div", graph.op("Sub", high, low), 255)
     # Where all are 0, it is 1 in ONNX Runtime too: networks divide their biases by it.
     scale = graph.op("Where", graph.op("Equal", scale, 0), graph.like(1, scale), scale)
-    zero = _rounded(walk, graph.op("Div", graph.op("Neg", low), scale))
+    zero = to_even(walk, graph.op("Div", graph.op("Neg", low), scale))
     zero = graph.op("Clip", zero, graph.like(0, x), graph.like(255, x))
-    y = graph.op("Add", _rounded(walk, graph.op("Div", x, scale)), zero)
+    y = graph.op("Add", to_even(walk, graph.op("Div", x, scale)), zero)
     y = graph.op("Clip", y, graph.like(0, x), graph.like(255, x))
     return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
 
@@ -175,26 +179,6 @@ def _extreme(walk: Walk, op: str, x: Value) -> Value:
     if x.rank > 1:
         x = reduce(walk, op, x, [x.rank - 1], False)
     return reduce(walk, op, x, None, False)
-
-
-_MUCH = 1 << 22
-
-
-def _rounded(walk: Walk, x: Value, most: int = _MUCH) -> Value:
-    """Numbers not farther from zero than `most`, 2 ** 24 at most, rounded to even: up to 2 ** 22 a
-    sum with 1.5 * 2 ** 23 has no bits for fractions, and above 2 ** 23 no number has.  Round itself
-    is a dozen operators for TVM, and a difference, not a sum, it would take for x."""
-    graph = walk.graph
-    if x.elem_type != TensorProto.FLOAT:
-        return graph.op("Round", x)
-    if most <= _MUCH:
-        return graph.op("Add", graph.op("Add", x, 3.0 * _MUCH), -3.0 * _MUCH)
-    bounds = graph.like(-_MUCH, x), graph.like(_MUCH, x)
-    near = graph.op("Clip", x, *bounds)
-    beyond = graph.op("Sub", x, near)
-    next_ = graph.op("Clip", beyond, *bounds)
-    return graph.op("Add", graph.op("Add", _rounded(walk, near), _rounded(walk, next_)),
-                    graph.op("Sub", beyond, next_))
 
 
 def _by_rows(walk: Walk, parameter: Value, rows: bool) -> Value:
@@ -295,7 +279,7 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
         if part.array is not None:
             most = _largest_sum(part.array.astype(np.int64), tuple(range(1, w.rank)), spans)
         # Winograd's algorithm comes close to whole numbers only.
-        return _rounded(walk, convolved(walk, node, x, part, None), most)
+        return to_even(walk, convolved(walk, node, x, part, None), most)
 
     return _added(walk, [(convolved_with(part), factor) for part, factor in parts],
                   TensorProto.INT32)

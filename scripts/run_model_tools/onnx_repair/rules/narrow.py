@@ -1,0 +1,86 @@
+"""Numbers of fewer bits than compiled code has types for: rounded to where they are computed, and
+kept as float32 or bytes, which hold all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.values import FLOAT4, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which numbers a type of floats has: 1.f * 2**e with `fraction` bits of f, from e = `least`
+    on, the same steps below it down to 0, and none above `most`."""
+
+    fraction: int
+    least: int
+    most: float
+    beyond: float
+    """What larger ones become, where they do not become `most`."""
+
+
+FORMS = {TensorProto.FLOAT8E4M3FN: Form(3, -6, 448.0, np.nan),
+         TensorProto.FLOAT8E4M3FNUZ: Form(3, -7, 240.0, np.nan),
+         TensorProto.FLOAT8E5M2: Form(2, -14, 57344.0, np.inf),
+         TensorProto.FLOAT8E5M2FNUZ: Form(2, -15, 57344.0, np.nan),
+         FLOAT4: Form(1, 0, 6.0, 6.0)}
+
+def in_form(walk: Walk, x: Value, form: Form, saturates: bool) -> Value:
+    """float32 numbers rounded to even, to the nearest ones that a form has.
+
+    Which power of two a number lies above is found by comparisons, that of each half of those left,
+    since all that is computed so is exact.
+    """
+    graph = walk.graph
+    # What is beyond twice the largest number need not be told from it.
+    bound = form.most * (1 if saturates else 2)
+    x = graph.op("Clip", x, graph.like(-bound, x), graph.like(bound, x))
+    x = graph.op("Mul", x, 2.0 ** -form.least)
+    unit = None
+    for step in _steps(int(np.floor(np.log2(bound))) - form.least):
+        above = graph.op("Not", graph.op("Less", graph.op("Abs", x), 2.0 ** step))
+        x = graph.op("Where", above, graph.op("Mul", x, 2.0 ** -step), x)
+        factor = graph.op("Where", above, graph.like(2.0 ** step, x), graph.like(1, x))
+        unit = factor if unit is None else graph.op("Mul", unit, factor)
+    x = graph.op("Mul", to_even(walk, graph.op("Mul", x, 2.0 ** form.fraction)),
+                 2.0 ** (form.least - form.fraction))
+    x = x if unit is None else graph.op("Mul", x, unit)
+    if saturates:
+        return x
+    for sign, op in ((1, "Greater"), (-1, "Less")):
+        x = graph.op("Where", graph.op(op, x, sign * form.most),
+                     graph.like(sign * form.beyond, x), x)
+    return x
+
+
+def _steps(exponents: int) -> list[int]:
+    """Powers of two, the largest first, that sum up to any number up to `exponents`; 2 ** 64 and
+    its inverse are numbers of float32, those of 128 are not both."""
+    if exponents >= 64:
+        return [64] * (exponents // 64) + _steps(63)
+    return [1 << bit for bit in reversed(range(exponents.bit_length()))]
+
+
+_MUCH = 1 << 22
+
+
+def to_even(walk: Walk, x: Value, most: int = _MUCH) -> Value:
+    """Numbers not farther from zero than `most`, 2 ** 24 at most, rounded to even: up to 2 ** 22 a
+    sum with 1.5 * 2 ** 23 has no bits for fractions, and above 2 ** 23 no number has.  Round itself
+    is a dozen operators for TVM, and a difference, not a sum, it would take for x."""
+    graph = walk.graph
+    if x.elem_type != TensorProto.FLOAT:
+        return graph.op("Round", x)
+    if most <= _MUCH:
+        return graph.op("Add", graph.op("Add", x, 3.0 * _MUCH), -3.0 * _MUCH)
+    bounds = graph.like(-_MUCH, x), graph.like(_MUCH, x)
+    near = graph.op("Clip", x, *bounds)
+    beyond = graph.op("Sub", x, near)
+    next_ = graph.op("Clip", beyond, *bounds)
+    return graph.op("Add", graph.op("Add", to_even(walk, near), to_even(walk, next_)),
+                    graph.op("Sub", beyond, next_))
