@@ -1,5 +1,5 @@
-"""Constants of types that came with opsets 23 to 25 -> the same numbers in types that ONNX Runtime 1.20
-and onnx 1.16 know, for the one that a model is compared with; the repair reads them as they are."""
+"""Constants of types that came with opsets 23 to 25 -> the same numbers in types that ONNX Runtime
+1.20 knows, which models are compared with; the repair reads them as they are."""
 
 from __future__ import annotations
 

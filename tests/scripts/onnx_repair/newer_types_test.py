@@ -1,5 +1,5 @@
-"""Constants of types that came with opsets 23 to 25, by ONNX's specification: in the repaired network,
-and in the reference that it is compared with."""
+"""Constants of types that came with opsets 23 to 25, by ONNX's specification: in the repaired
+network, and in the reference that it is compared with."""
 
 from __future__ import annotations
 
