@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
+from onnx import numpy_helper
 
 from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
@@ -27,6 +28,7 @@ from run_model_tools.onnx_repair.reference import (
     reference_outputs,
     repaired_outputs,
 )
+from run_model_tools.onnx_repair.repair import load
 from run_model_tools.onnx_repair.stored_tensors import files_beside
 from run_model_tools.source_model import ModelInput, SourceModel
 
@@ -86,6 +88,22 @@ class OnnxModel(SourceModel):
         return [*super().key(), sources_hash(PACKAGE / "onnx_repair"), [
             [name, str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
             for name, array in sorted(self.frozen.items())], list(self.cut)]
+
+    def spelled_out(self, folder: Path) -> OnnxModel:
+        """The same as a file of its own in which constants are constants and outputs the only ones,
+        for what reads files."""
+        if not self.frozen and not self.cut:
+            return self
+        model = load(self.path, self.cut)
+        left = [value for value in model.graph.input if value.name not in self.frozen]
+        model.graph.initializer.extend(
+            numpy_helper.from_array(array, name) for name, array in self.frozen.items()
+            if any(value.name == name for value in model.graph.input))
+        del model.graph.input[:]
+        model.graph.input.extend(left)
+        path = folder / self.path.name
+        onnx.save(model, str(path), save_as_external_data=True, location=f"{path.name}.data")
+        return replace(self, path=path, frozen={}, cut=())
 
     def run(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         return self.run_by(inputs)[0]

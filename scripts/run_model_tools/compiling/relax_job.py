@@ -4,7 +4,9 @@ and the Relax executable."""
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +46,18 @@ def refuse_what_is_not_for_it(job: Job) -> None:
             (job.records.explicit, "--tuning-records")):
         if asked:
             raise ToolError(USAGE, f"--compiler relax is not for {what}: leave one of them out.")
-    if job.dynamic and isinstance(job.model, OnnxModel) and (job.model.frozen or job.model.cut):
-        raise ToolError(USAGE, "--dynamic takes the network as it is: leave --freeze and "
-                               "--outputs out.")
 
 
 def compile_job(job: Job) -> dict[str, Any]:
     """Makes the artifact and gives the report.  On failure, what was there before is unchanged."""
     refuse_what_is_not_for_it(job)
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        if job.dynamic and isinstance(job.model, OnnxModel):
+            job = replace(job, model=job.model.spelled_out(Path(folder)))
+        return _compile_job(job)
+
+
+def _compile_job(job: Job) -> dict[str, Any]:
     title = f"{job.name} for {job.target.name}"
     cc = linker_of(job)
     check_compiler(cc, job.target)

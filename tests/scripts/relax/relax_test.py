@@ -122,6 +122,32 @@ def test_several_outputs_of_a_batch_of_pictures(folder, command):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_extents_stay_open_of_what_is_left_of_a_network(folder, command):
+    """A branch that a frozen input chooses, as decoders with and without a cache are exported in
+    one file, up to a tensor of the middle."""
+    save_network(folder / "part.onnx", """(float[n,length] x, float[n,past] old, bool cached)
+        => (int64[2,rows] places) {
+        y = If (cached) <
+            then_branch = with () => (float[n,all] a) { a = Concat<axis=1>(old, x) },
+            else_branch = without () => (float[n,length] b) { b = Identity(x) }>
+        z = Softmax(y)
+        places = NonZero(z)
+    }""", opset=17)
+    made = command("compile_model", "part.onnx", "--compiler", "relax", "--dynamic", "--shape",
+                   "x:2,3", "--shape", "old:2,5", "--freeze", "cached=1", "--outputs", "z",
+                   "--out", "out", "--json", cwd=folder)
+    metadata = json.loads(made.stdout)["metadata"]
+    assert [(i["name"], i["shape"]) for i in metadata["inputs"]] == [("x", [-1, -1]),
+                                                                     ("old", [-1, -1])]
+    x, old = (np.random.default_rng(1).standard_normal((4, n)).astype(np.float32) for n in (7, 9))
+    np.savez(folder / "in.npz", x, old)
+    tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
+                     library=str(folder / "out/part/native/model.so"))
+    powers = np.exp(np.concatenate([old, x], 1))
+    with np.load(folder / "0.npz") as file:
+        np.testing.assert_allclose(file["arr_0"], powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
 def test_a_network_that_mixes_samples_says_why_no_kernel_is_ours(folder, command):
     save_network(folder / "mixed.onnx", """(float[n,3] x) => (float[n,3] y) {
         [over_all] y = Softmax<axis=0>(x)
