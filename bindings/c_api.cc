@@ -18,7 +18,7 @@ using run_model::ErrorKind;
 
 // What the texts and shapes that were handed out lie in.
 struct run_model_model {
-  explicit run_model_model(run_model::SessionOptions options) : session(std::move(options)) {}
+  explicit run_model_model(const run_model::SessionOptions& options) : session(options) {}
 
   run_model::Session session;
   struct Described {
@@ -117,7 +117,7 @@ int run_model_open(const char* name, const char* artifacts, const run_model_opti
     own.tasks = text_or_empty(chosen.tasks);
     if (chosen.score_threshold != 0.0) own.score_threshold = chosen.score_threshold;
     own.threads = chosen.threads;
-    *model = new run_model_model(std::move(own));
+    *model = new run_model_model(own);
   });
 }
 

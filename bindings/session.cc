@@ -50,7 +50,7 @@ PackageRequest for_device(PackageRequest request, const std::string& name) {
   return request;
 }
 
-std::vector<Task> read_or_take(const SessionOptions& options, const Package& package) {
+std::vector<Task> tasks_of(const SessionOptions& options, const Package& package) {
   std::vector<Task> tasks;
   if (!options.tasks.empty()) {
     tasks = read_tasks(options.tasks);
@@ -67,9 +67,9 @@ std::vector<Task> read_or_take(const SessionOptions& options, const Package& pac
 
 }  // namespace
 
-Session::Session(SessionOptions options)
+Session::Session(const SessionOptions& options)
     : package_(open_package(for_device(options.request, options.device))),
-      tasks_(read_or_take(options, package_)),
+      tasks_(tasks_of(options, package_)),
       executor_(package_.files, executor_options(options)) {
   check_metadata(package_, executor_);
 }

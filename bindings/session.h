@@ -31,7 +31,7 @@ class Session {
  public:
   // Throws as open_package, parse_device_name, read_labels, read_tasks, set_score_threshold,
   // ThreadPool and GraphExecutor do, and Error(kMismatch) where the metadata is another model's.
-  explicit Session(SessionOptions options);
+  explicit Session(const SessionOptions& options);
 
   GraphExecutor& executor() { return executor_; }
   const GraphExecutor& executor() const { return executor_; }
