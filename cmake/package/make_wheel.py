@@ -37,6 +37,7 @@ def main() -> None:
     information = f"run_model-{args.version}.dist-info"
     contents = {f"run_model/{place}": Path(source).read_bytes()
                 for source, _, place in (text.rpartition("=") for text in args.files)}
+    contents["run_model/py.typed"] = b""  # its annotations count (PEP 561)
     contents[f"{information}/METADATA"] = metadata(args.version, args.readme.read_text()).encode()
     contents[f"{information}/WHEEL"] = ("Wheel-Version: 1.0\nGenerator: run_model\n"
                                         f"Root-Is-Purelib: false\nTag: {tag}\n").encode()
