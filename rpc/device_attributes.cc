@@ -6,6 +6,7 @@
 
 #include "base/system_file.h"
 #include "rpc/device_buffer.h"
+#include "runtime/cpu/caches.h"
 #include "runtime/cpu/topology.h"
 #include "runtime/devices/drivers.h"
 
@@ -36,11 +37,11 @@ Value device_name() {
   return {};
 }
 
-// The kernel writes "512K".
 Value l2_cache_bytes() {
-  const auto kilobytes = read_number("/sys/devices/system/cpu/cpu0/cache/index2/size");
-  if (!kilobytes) return {};
-  return static_cast<std::int64_t>(*kilobytes) * kBytesPerKilobyte;
+  for (const CpuCache& cache : cpu_caches(0)) {
+    if (cache.level == 2 && cache.holds_data()) return static_cast<std::int64_t>(cache.bytes);
+  }
+  return {};
 }
 
 // Zero is what drivers do not tell.

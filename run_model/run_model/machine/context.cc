@@ -55,29 +55,6 @@ std::optional<double> load_average(const fs::path& root) {
   return take_number<double>(rest);
 }
 
-// "32K" or "1024K".
-std::uint64_t cache_bytes(std::string_view text) {
-  const auto value = take_number<std::uint64_t>(text);
-  if (!value || *value > (std::uint64_t{1} << 40)) return 0;
-  return text.starts_with('K') ? *value << 10 : text.starts_with('M') ? *value << 20 : *value;
-}
-
-std::vector<CpuCache> caches(int cpu, const fs::path& root) {
-  std::vector<CpuCache> found;
-  for (int index = 0; index < 16; ++index) {
-    const std::string folder = "cache/index" + std::to_string(index) + "/";
-    const auto line = [&](const char* file) {
-      return first_line(cpu_file(cpu, (folder + file).c_str(), root));
-    };
-    const std::string level = line("level");
-    if (level.empty()) break;
-    const auto shared = parse_cpu_list(line("shared_cpu_list"));
-    found.push_back({level[0] - '0', line("type"), cache_bytes(line("size")),
-                     shared ? static_cast<int>(shared->size()) : 0});
-  }
-  return found;
-}
-
 std::optional<bool> boost(const fs::path& root) {
   if (const auto off = read_number(root / "sys/devices/system/cpu/intel_pstate/no_turbo")) {
     return *off == 0;
@@ -168,7 +145,7 @@ MachineContext describe_machine(MachineDetail detail, const fs::path& root) {
   context.governor = governors(cpus, root);
   context.load_average = load_average(root);
   if (detail == MachineDetail::kFull) {
-    context.caches = caches(cpus.front(), root);
+    context.caches = cpu_caches(cpus.front(), root);
     context.virtual_machine = virtual_machine(root);
     describe_frequencies(context, cpus, root);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cpu/caches.h"
 #include "runtime/cpu/clusters.h"
 
 namespace run_model {
@@ -14,13 +15,6 @@ namespace run_model {
 // kBrief reads a few small files for each CPU, well under a millisecond on a board; kFull adds
 // caches, frequencies and the hint of a virtual machine.
 enum class MachineDetail { kBrief, kFull };
-
-struct CpuCache {
-  int level = 0;
-  std::string type;  // "Data", "Instruction", "Unified"
-  std::uint64_t bytes = 0;
-  int shared_by = 0;  // CPUs; 0: not known
-};
 
 // Empty or nothing: not to be found out here.
 struct MachineContext {

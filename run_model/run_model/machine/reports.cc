@@ -39,7 +39,9 @@ std::string cache_text(const CpuCache& cache) {
   if (cache.type == "Data") text += "d";
   if (cache.type == "Instruction") text += "i";
   text += " " + std::to_string(cache.bytes >> 10) + " KiB";
-  if (cache.shared_by > 1) text += " for " + std::to_string(cache.shared_by) + " CPUs";
+  if (cache.shared_by.size() > 1) {
+    text += " for " + std::to_string(cache.shared_by.size()) + " CPUs";
+  }
   return text;
 }
 
@@ -94,7 +96,7 @@ void add_full_detail(Json& json, const MachineContext& machine) {
     item.put("level", cache.level);
     item.put("type", cache.type);
     item.put("bytes", cache.bytes);
-    item.put("shared_by", cache.shared_by);
+    item.put("shared_by", cache.shared_by.size());
     caches.add(std::move(item));
   }
   json.put("caches", std::move(caches));

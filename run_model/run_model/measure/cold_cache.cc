@@ -1,13 +1,13 @@
 #include "run_model/run_model/measure/cold_cache.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <set>
-#include <string>
 #include <utility>
+#include <vector>
 
-#include "base/text.h"
+#include "runtime/cpu/caches.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -19,41 +19,13 @@ constexpr std::size_t kMaxBuffer = std::size_t{1} << 30;
 // The shortest cache line of the supported machines (Cortex-A9).
 constexpr std::size_t kLine = 32;
 
-std::string first_line(const std::filesystem::path& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return line;
-}
-
-// "32768K" in bytes, as the kernel writes it; 0 for anything else.
-std::size_t parse_size(std::string_view text) {
-  const std::size_t value = take_number<std::size_t>(text).value_or(0);
-  if (value > kMaxBuffer) return 0;
-  if (text.empty()) return value;
-  if (text.front() == 'K') return value << 10;
-  if (text.front() == 'M' && value <= (kMaxBuffer >> 20)) return value << 20;
-  return 0;
-}
-
-struct Cache {
-  int level = 0;
-  std::size_t bytes = 0;
-  std::string shared_by;
-};
-
-// The outermost cache that holds data.
-Cache last_level_cache(const std::filesystem::path& folder) {
-  Cache last;
-  for (int index = 0;; ++index) {
-    const std::filesystem::path cache = folder / ("index" + std::to_string(index));
-    const std::string level = first_line(cache / "level");
-    if (level.empty()) return last;
-    const std::string type = first_line(cache / "type");
-    if (type == "Instruction" || level.size() != 1 || level[0] - '0' <= last.level) continue;
-    last = {level[0] - '0', parse_size(first_line(cache / "size")),
-            first_line(cache / "shared_cpu_list")};
+// The outermost one that holds data.
+CpuCache last_level_cache(int cpu, const std::filesystem::path& root) {
+  CpuCache last;
+  for (CpuCache& cache : cpu_caches(cpu, root)) {
+    if (cache.holds_data() && cache.level > last.level) last = std::move(cache);
   }
+  return last;
 }
 
 std::size_t buffer_bytes() {
@@ -65,14 +37,13 @@ std::size_t buffer_bytes() {
 }  // namespace
 
 std::size_t last_level_cache_bytes(std::span<const int> cpus, const std::filesystem::path& root) {
-  std::set<std::pair<int, std::string>> counted;
-  std::size_t total = 0;
+  std::set<std::pair<int, std::vector<int>>> counted;
+  std::uint64_t total = 0;
   for (const int cpu : cpus) {
-    const std::string name = "cpu" + std::to_string(cpu);
-    const Cache cache = last_level_cache(root / "sys/devices/system/cpu" / name / "cache");
-    const std::string owner = cache.shared_by.empty() ? name : cache.shared_by;
-    if (counted.emplace(cache.level, owner).second) {
-      total = std::min(total + cache.bytes, kMaxBuffer);
+    CpuCache cache = last_level_cache(cpu, root);
+    if (cache.shared_by.empty()) cache.shared_by = {cpu};
+    if (counted.emplace(cache.level, std::move(cache.shared_by)).second) {
+      total = std::min<std::uint64_t>(total + cache.bytes, kMaxBuffer);
     }
   }
   return total;
