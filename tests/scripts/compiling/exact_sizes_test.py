@@ -113,7 +113,7 @@ def test_pictures_are_seen_at_the_size_that_is_asked_for(tmp_path, command):
              "--outputs", "y.npz", *flags], cwd=tmp_path, capture_output=True, text=True,
             check=False)
     refused = seen()
-    assert refused.returncode == 6 and "say with --size" in refused.stderr
+    assert refused.returncode == 6 and "as --size 640x480 does" in refused.stderr
     for size, shape in (("24x32", (1, 3, 32, 24)), ("48x48", (1, 3, 48, 48))):
         done = seen("--size", size)
         assert done.returncode == 0, done.stderr
