@@ -31,31 +31,44 @@ FORMS = {TensorProto.FLOAT8E4M3FN: Form(3, -6, 448.0, np.nan),
          FLOAT4: Form(1, 0, 6.0, 6.0)}
 
 def in_form(walk: Walk, x: Value, form: Form, saturates: bool) -> Value:
-    """float32 numbers rounded to even, to the nearest ones that a form has.
-
-    Which power of two a number lies above is found by comparisons, that of each half of those left,
-    since all that is computed so is exact.
-    """
+    """float32 numbers rounded to even, to the nearest ones that a form has."""
     graph = walk.graph
     # What is beyond twice the largest number need not be told from it.
     bound = form.most * (1 if saturates else 2)
     x = graph.op("Clip", x, graph.like(-bound, x), graph.like(bound, x))
     x = graph.op("Mul", x, 2.0 ** -form.least)
-    unit = None
-    for step in _steps(int(np.floor(np.log2(bound))) - form.least):
-        above = graph.op("Not", graph.op("Less", graph.op("Abs", x), 2.0 ** step))
-        x = graph.op("Where", above, graph.op("Mul", x, 2.0 ** -step), x)
-        factor = graph.op("Where", above, graph.like(2.0 ** step, x), graph.like(1, x))
-        unit = factor if unit is None else graph.op("Mul", unit, factor)
-    x = graph.op("Mul", to_even(walk, graph.op("Mul", x, 2.0 ** form.fraction)),
-                 2.0 ** (form.least - form.fraction))
-    x = x if unit is None else graph.op("Mul", x, unit)
+    unit = power_below(walk, graph.op("Abs", x), int(np.floor(np.log2(bound))) - form.least)
+    x = graph.op("Mul", graph.op("Div", x, unit), 2.0 ** form.fraction)
+    x = graph.op("Mul", to_even(walk, x), 2.0 ** (form.least - form.fraction))
+    x = graph.op("Mul", x, unit)
     if saturates:
         return x
     for sign, op in ((1, "Greater"), (-1, "Less")):
         x = graph.op("Where", graph.op(op, x, sign * form.most),
                      graph.like(sign * form.beyond, x), x)
     return x
+
+
+def power_below(walk: Walk, amount: Value, exponents: int) -> Value:
+    """The largest of 1, 2 ... 2 ** exponents that is not above an amount, 1 for smaller ones: by
+    comparisons, that of each half of those left, since all that is computed so is exact."""
+    graph = walk.graph
+    power = graph.like(1, amount)
+    for step in _steps(exponents):
+        above = graph.op("Not", graph.op("Less", amount, 2.0 ** step))
+        amount = graph.op("Where", above, graph.op("Mul", amount, 2.0 ** -step), amount)
+        power = graph.op("Mul", power, graph.op("Where", above, graph.like(2.0 ** step, amount),
+                                                graph.like(1, amount)))
+    return power
+
+
+def any_power_below(walk: Walk, amount: Value) -> Value:
+    """The largest power of two that is not above an amount of float32, 2 ** -126 of smaller
+    ones."""
+    graph = walk.graph
+    large = graph.op("Not", graph.op("Less", amount, 1))
+    least = graph.op("Where", large, graph.like(1, amount), graph.like(2.0 ** -126, amount))
+    return graph.op("Mul", power_below(walk, graph.op("Div", amount, least), 127), least)
 
 
 def _steps(exponents: int) -> list[int]:

@@ -37,7 +37,7 @@ def quantize_rule(walk: Walk, node: Node) -> Value:
     if to in FORMS:
         wide = TensorProto.DOUBLE if x.elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
         x = walk.graph.op("Div", cast(walk, x, wide),
-                          cast(walk, _alongside(walk, x, scale, axis, block), wide))
+                          cast(walk, alongside(walk, x, scale, axis, block), wide))
         return in_form(walk, cast(walk, x, TensorProto.FLOAT), FORMS[to],
                        bool(node.attrs.get("saturate", 1)))
     return quantize(walk, x, scale, zero, to, axis, block)
@@ -61,9 +61,11 @@ def quantize(walk: Walk, x: Value, scale: Value, zero: Value | None, to: int, ax
     if x.elem_type == TensorProto.FLOAT and to in _BYTES and not block and scale.rank == 1:
         return graph.op("QuantizeLinear", x, scale, zero, axis=axis % x.rank)
     wide = TensorProto.DOUBLE if x.elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
-    scale, zero = _alongside(walk, x, scale, axis, block), _alongside(walk, x, zero, axis, block)
+    scale, zero = alongside(walk, x, scale, axis, block), alongside(walk, x, zero, axis, block)
     y = graph.op("Round", graph.op("Div", cast(walk, x, wide), cast(walk, scale, wide)))
-    y = graph.op("Add", y, cast(walk, zero, wide))
+    # float32 does not hold the limits of 32 bits.
+    wide = TensorProto.DOUBLE if dtype.itemsize > 2 else wide
+    y = graph.op("Add", cast(walk, y, wide), cast(walk, zero, wide))
     limits = np.iinfo(dtype)
     return cast(walk, graph.op("Clip", y, graph.like(limits.min, y), graph.like(limits.max, y)),
                 to)
@@ -88,6 +90,9 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
         *_BYTES, TensorProto.INT32)
     if zero is None:
         zero = graph.constant(np.zeros(scale.shape, x.dtype))
+    elif x.elem_type == TensorProto.INT32:
+        # As ONNX has it.
+        plain = plain and zero.array is not None and not zero.array.any()
     if plain and scale.size == 1:
         return graph.op("DequantizeLinear", x, reshaped(walk, scale, ()),
                         reshaped(walk, zero, ()))
@@ -95,11 +100,12 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
         return graph.op("DequantizeLinear", x, scale, zero, axis=axis % x.rank)
     rounded = _rounded_floats(walk, x)
     x = x if rounded is None else rounded
-    exact = TensorProto.FLOAT if x.is_float else TensorProto.INT32
+    exact = TensorProto.INT32 if x.dtype.itemsize < 4 else TensorProto.INT64
+    exact = TensorProto.FLOAT if x.is_float else exact
     difference = graph.op("Sub", cast(walk, x, exact),
-                          cast(walk, _alongside(walk, x, zero, axis, block), exact))
+                          cast(walk, alongside(walk, x, zero, axis, block), exact))
     made = graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), cast(
-        walk, _alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
+        walk, alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
     return cast(walk, made, scale.elem_type)
 
 
@@ -143,7 +149,7 @@ def _rounded_floats(walk: Walk, x: Value) -> Value | None:
     return floats if is_whole else None
 
 
-def _alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) -> Value:
+def alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) -> Value:
     """Scales or zero points in a shape that broadcasts with what they are of."""
     if block:
         places = np.arange(x.shape[axis % x.rank]) // block

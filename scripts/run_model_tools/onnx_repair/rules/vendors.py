@@ -1,0 +1,182 @@
+"""Quantised networks as tools of AMD (Quark) and NVIDIA (ModelOpt) write them, where they have
+operators of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.narrow import FORMS, Form, any_power_below, in_form
+from run_model_tools.onnx_repair.rules.quantisation import alongside, dequantize, quantize
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.values import FLOAT4, Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+QUARK, VITIS, TENSORRT = "com.amd.quark", "com.vai.quantize", "trt"
+_EIGHT = FORMS[TensorProto.FLOAT8E4M3FN]
+# Of a type of elements: its numbers, and the exponent of the largest.
+_ELEMENTS = {"fp8_e5m2": (FORMS[TensorProto.FLOAT8E5M2], 15), "fp8_e4m3": (_EIGHT, 8),
+             "fp6_e3m2": (Form(2, -2, 28.0, 28.0), 4), "fp6_e2m3": (Form(3, 0, 7.5, 7.5), 2),
+             "fp4_e2m1": (FORMS[FLOAT4], 2)}
+
+
+@rule("ExtendedQuantizeLinear", domain=QUARK)
+@rule("VitisQuantizeLinear", domain=VITIS)
+def extended_quantize(walk: Walk, node: Node) -> Value:
+    """QuantizeLinear to any type, floats too: these are divided by the scale only."""
+    x, scale, zero = node.tensor(0), node.tensor(1), node.tensor(2)
+    axis = node.attrs.get("axis", 0)
+    if not zero.is_float:
+        return quantize(walk, x, scale, zero, zero.elem_type, axis)
+    wide = cast(walk, x, TensorProto.FLOAT)
+    scale, zero = (cast(walk, alongside(walk, x, p, axis, 0), TensorProto.FLOAT)
+                   for p in (scale, zero))
+    made = walk.graph.op("Add", walk.graph.op("Div", wide, scale), zero)
+    if node.tensor(2).elem_type == TensorProto.FLOAT16:
+        return cast(walk, made, TensorProto.FLOAT16)
+    # What was bfloat16 in the file is float32 here.
+    return walk.graph.rounded(made)
+
+
+@rule("ExtendedDequantizeLinear", domain=QUARK)
+@rule("VitisDequantizeLinear", domain=VITIS)
+def extended_dequantize(walk: Walk, node: Node) -> Value:
+    x, scale = node.tensor(0), node.tensor(1)
+    return dequantize(walk, x, scale, node.get(2), node.attrs.get("axis", 0))
+
+
+@rule("BFPQuantizeDequantize", domain=QUARK)
+@rule("BFPFixNeuron", domain=VITIS)
+def block_floating_point(walk: Walk, node: Node) -> Value:
+    """Whole multiples of a step that each block has, by its largest number's exponent."""
+    method = node.attrs.get("bfp_method", "to_bfp")
+    other = node.attrs.get("use_compiler_version_cpu_kernel", 0)
+    if method != "to_bfp" or other:
+        raise Refused(f"it rounds by '{method}'{' of the compiler' if other else ''}, of which "
+                      "nothing is known here", "quantise the network with bfp_method 'to_bfp'.")
+    for name in ("sub_block_size", "sub_block_shift_bits"):
+        node.attrs.get(name)
+    bits = node.attrs.get("bit_width", 16) - 9
+    if not 1 <= bits <= 20:
+        raise Refused(f"its numbers have {bits} bits beside sign and exponent",
+                      "quantise the network to 10 to 29 bits.")
+    first = bool(node.attrs.get("convert_to_bfloat_before_bfp", 0))
+
+    def rounded(x: Value, power: Value) -> Value:
+        return _steps(walk, node, x, power, 2.0 ** (bits - 1), 2 ** bits - 1, 1 - 2 ** bits)
+
+    return _by_blocks(walk, node, 8, rounded, first)
+
+
+@rule("MXQuantizeDequantize", domain=QUARK)
+@rule("MXFixNeuron", domain=VITIS)
+def microscaling(walk: Walk, node: Node) -> Value:
+    """Numbers of few bits times a power of two that each block has (OCP's MX formats)."""
+    kind = node.attrs.get("element_dtype", "int8")
+    if kind != "int8" and kind not in _ELEMENTS:
+        raise Refused(f"it rounds to '{kind}', of which nothing is known here",
+                      f"quantise the network to int8 or {', '.join(_ELEMENTS)}.")
+
+    def rounded(x: Value, power: Value) -> Value:
+        if kind == "int8":
+            return _steps(walk, node, x, power, 64.0, 127, -128)
+        node.attrs.get("rounding_mode")
+        form, exponent = _ELEMENTS[kind]
+        scaled = walk.graph.op("Mul", walk.graph.op("Div", x, power), 2.0 ** exponent)
+        made = walk.graph.op("Mul", in_form(walk, scaled, form, True), 2.0 ** -exponent)
+        return walk.graph.op("Mul", made, power)
+
+    return _by_blocks(walk, node, 32, rounded, False)
+
+
+def _by_blocks(walk: Walk, node: Node, block: int, rounded: Callable[[Value, Value], Value],
+               to_bfloat16: bool) -> Value:
+    """rounded(numbers in blocks, the power of two below the largest of each block); what is NaN or
+    infinite does not count, and stays."""
+    graph = walk.graph
+    given = node.tensor(0)
+    x = cast(walk, given, TensorProto.FLOAT)
+    axis = node.attrs.get("axis", 1) if x.rank > 1 else 0
+    block = node.attrs.get("block_size", block)
+    if x.size == 1:
+        return given
+    if not -x.rank <= axis < x.rank or block < 1:
+        raise Refused(f"its axis {axis} is none of the {x.rank} that its input has",
+                      "quantise the network along another one.", "invalid")
+    x = graph.rounded(x) if to_bfloat16 else x
+    finite = graph.op("Less", graph.op("Abs", x), graph.like(np.inf, x))
+    known = graph.op("Where", finite, x, graph.like(0, x))
+    blocks = _in_blocks(walk, known, axis % x.rank, block)
+    largest = reduce(walk, "ReduceMax", graph.op("Abs", blocks), [axis % x.rank + 1], True)
+    made = _out_of_blocks(walk, rounded(blocks, any_power_below(walk, largest)), x, axis % x.rank)
+    return cast(walk, graph.op("Where", finite, made, x), given.elem_type)
+
+
+def _in_blocks(walk: Walk, x: Value, axis: int, block: int) -> Value:
+    """With an axis of blocks and one in each block in the place of an axis; the last is filled up
+    with zeros."""
+    count = math.ceil(x.shape[axis] / block)
+    more = count * block - x.shape[axis]
+    if more:
+        shape = [more if a == axis else d for a, d in enumerate(x.shape)]
+        x = walk.graph.op("Concat", x, walk.graph.constant(np.zeros(shape, x.dtype)), axis=axis)
+    return reshaped(walk, x, (*x.shape[:axis], count, block, *x.shape[axis + 1:]))
+
+
+def _out_of_blocks(walk: Walk, blocks: Value, like: Value, axis: int) -> Value:
+    whole = (*like.shape[:axis], blocks.shape[axis] * blocks.shape[axis + 1],
+             *like.shape[axis + 1:])
+    return sliced(walk, reshaped(walk, blocks, whole), {axis: range(like.shape[axis])})
+
+
+def _steps(walk: Walk, node: Node, x: Value, power: Value, steps: float, high: float,
+           low: float) -> Value:
+    """x as whole numbers of so many steps in the power of two, within bounds."""
+    graph, mode = walk.graph, node.attrs.get("rounding_mode", 0)
+    if mode not in (0, 1, 2):
+        raise Refused(f"it rounds by mode {mode}, of which nothing is known here",
+                      "quantise the network with rounding mode 0, 1 or 2.")
+    exact = graph.op("Mul", graph.op("Div", x, power), steps)
+    whole = graph.op("Round", exact)
+    if mode != 2:
+        # Halves go up, or away from zero.
+        left = graph.op("Sub", exact, whole)
+        up = graph.op("Equal", left, 0.5)
+        if mode == 0:
+            up = graph.op("And", up, graph.op("Greater", exact, 0))
+            down = graph.op("And", graph.op("Equal", left, -0.5), graph.op("Less", exact, 0))
+            whole = graph.op("Sub", whole, cast(walk, down, TensorProto.FLOAT))
+        whole = graph.op("Add", whole, cast(walk, up, TensorProto.FLOAT))
+    whole = graph.op("Clip", whole, graph.like(low, whole), graph.like(high, whole))
+    return graph.op("Mul", graph.op("Mul", whole, 1 / steps), power)
+
+
+@rule("TRT_FP8QuantizeLinear", domain=TENSORRT)
+def eight_bits(walk: Walk, node: Node) -> Value:
+    x, scale = (cast(walk, node.tensor(i), TensorProto.FLOAT) for i in (0, 1))
+    return in_form(walk, walk.graph.op("Div", x, alongside(walk, x, scale, node.attrs.get(
+        "axis", 1), 0)), _EIGHT, True)
+
+
+@rule("TRT_FP8DequantizeLinear", domain=TENSORRT)
+def out_of_eight_bits(walk: Walk, node: Node) -> Value:
+    """Of what eight_bits() has made, or of weights as their bytes."""
+    x = node.tensor(0)
+    if x.elem_type == TensorProto.UINT8 and x.array is not None:
+        tensor = TensorProto(data_type=TensorProto.FLOAT8E4M3FN, dims=x.shape,
+                             raw_data=np.ascontiguousarray(x.array).tobytes())
+        x = walk.graph.held(walk.graph.initializer(tensor))
+    return dequantize(walk, x, node.tensor(1), None, node.attrs.get("axis", 1))
+
+
+@rule("DequantizeLinear", domain=TENSORRT)
+def out_of_four_bits(walk: Walk, node: Node) -> Value:
+    return dequantize(walk, node.tensor(0), node.tensor(1), node.get(2),
+                      node.attrs.get("axis", 1), node.attrs.get("block_size", 0))
