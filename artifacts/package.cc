@@ -8,6 +8,7 @@
 #include "artifacts/checksum.h"
 #include "artifacts/package_finder.h"
 #include "artifacts/targets.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace run_model {
@@ -60,9 +61,7 @@ void verify_files(const Package& package) {
   for (const char* suffix : {".json", ".params"}) {
     std::filesystem::path piece = package.files.library;
     piece.replace_extension(suffix);
-    std::error_code error;
-    if (package.metadata->files.contains(piece.filename().string()) &&
-        !std::filesystem::exists(piece, error)) {
+    if (package.metadata->files.contains(piece.filename().string()) && !is_there(piece)) {
       throw Error(ErrorKind::kFile,
                   path_in_quotes(piece) + " is missing, although " +
                       path_in_quotes(package.metadata_path) + " lists it",

@@ -39,15 +39,7 @@ const std::array kFolderNames{
 // Of flat files, behind the model's name.
 constexpr std::string_view kFlatSuffix = "_tvm";
 
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) && !fs::is_directory(path, error);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
+bool is_file(const fs::path& path) { return is_there(path) && !is_folder(path); }
 
 fs::path with_suffix(fs::path stem, std::string_view suffix) { return stem += suffix; }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <run_model/error.h>
 #include "base/text.h"
@@ -93,6 +94,16 @@ bool is_text(std::string_view head) {
 }
 
 }  // namespace
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
 
 OwnedFd open_to_read(const std::filesystem::path& path, int flags) {
   int fd = -1;

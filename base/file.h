@@ -46,6 +46,10 @@ class OwnedFd {
   int fd_ = -1;
 };
 
+// False also where the system does not say.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 // The primitives leave the reason in errno when they fail, for callers that have their own words.
 // All begin again when a signal interrupts them.
 

@@ -98,8 +98,7 @@ bool exists_as_special_file(const fs::path& path) {
 
 void check_can_write(const fs::path& path) {
   if (exists_as_special_file(path)) return;
-  std::error_code error;
-  if (fs::is_directory(path, error)) fail_to_write(path, EISDIR);
+  if (is_folder(path)) fail_to_write(path, EISDIR);
   open_temporary(resolve(path));
 }
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 
 #include <run_model/error.h>
+#include "base/file.h"
 #include "base/text.h"
 
 namespace run_model {
@@ -86,8 +86,7 @@ std::vector<std::string> parse_labels(std::string_view text, const std::string& 
 }
 
 std::vector<std::string> read_labels(const std::filesystem::path& path) {
-  std::error_code error;
-  const bool folder = std::filesystem::is_directory(path, error);
+  const bool folder = is_folder(path);
   std::ifstream file(path, std::ios::binary);
   if (!file || folder) {
     throw Error(ErrorKind::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +

@@ -33,8 +33,7 @@ class Judge {
     const GoldenCase golden = read_golden_case(path);
     check_artifact(golden);
     const std::filesystem::path picture = context_.images / golden.picture.file;
-    std::error_code error;
-    if (!std::filesystem::exists(picture, error)) {
+    if (!is_there(picture)) {
       result_.status = CaseStatus::kSkipped;
       result_.failures.clear();
       result_.skipped_because =

@@ -4,6 +4,7 @@
 
 #include <run_model/error.h>
 #include "artifacts/golden_case.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate_departure.h"
@@ -92,11 +93,10 @@ Lines locate(DebugExecutor& executor, const std::filesystem::path& path,
     return {"cannot locate: there are no intermediate tensors of networks with tasks"};
   }
   const std::filesystem::path file = settings.intermediates / golden.model / (golden.name + ".npz");
-  std::error_code error;
   const std::string remake = "scripts/make_golden --zoo " + golden.model +
                              " --intermediates --pictures " +
                              (settings.images / golden.picture.file).string() + " makes it";
-  if (!std::filesystem::exists(file, error)) {
+  if (!is_there(file)) {
     return {"cannot locate: " + path_in_quotes(file) + " is not there: " + remake};
   }
   const ReferenceTensors references(read_npz(file));

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <run_model/error.h>
+#include "base/file.h"
 #include "base/text.h"
 #include "run_model/check_zoo/process.h"
 #include "runtime/devices/drivers.h"

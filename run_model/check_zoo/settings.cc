@@ -7,6 +7,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
+#include "base/file.h"
 #include "base/text.h"
 #include "run_model/check_zoo/flags.h"
 #include "run_model/check_zoo/plan.h"
@@ -117,11 +118,6 @@ std::vector<std::string> given_flags() {
 }
 
 }  // namespace
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 CheckSettings read_check_settings(std::span<const std::string> args) {
   const Arguments arguments = split_arguments(kCheckManual, args);

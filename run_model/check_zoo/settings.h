@@ -55,9 +55,6 @@ CheckSettings read_check_settings(std::span<const std::string> args);
 // artifact and the pictures.
 std::vector<std::string> file_flags(const CheckSettings& settings);
 
-// False also where the system does not tell.
-bool is_there(const std::filesystem::path& path);
-
 // The path of the running program; empty where the system does not tell.
 std::filesystem::path this_program();
 

@@ -19,6 +19,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/png_file.h>
+#include "base/file.h"
 #include "base/text.h"
 #include "base/write_file.h"
 #include "run_model/run_model/flags.h"
@@ -91,8 +92,7 @@ std::vector<fs::path> pictures_of(const fs::path& folder) {
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path& path = entries->path();
-    std::error_code ignored;
-    if (is_picture_name(path) && !fs::is_directory(path, ignored)) pictures.push_back(path);
+    if (is_picture_name(path) && !is_folder(path)) pictures.push_back(path);
   }
   if (error) {
     throw Error(ErrorKind::kFile,
@@ -178,7 +178,7 @@ class OutputFolder {
     if (folder_.empty()) return;
     std::error_code error;
     fs::create_directories(folder_, error);
-    if (!fs::is_directory(folder_, error)) {
+    if (!is_folder(folder_)) {
       throw Error(ErrorKind::kFile, path_in_quotes(folder_) + " is no folder and cannot become one",
                   "what is drawn of many pictures goes to a folder");
     }

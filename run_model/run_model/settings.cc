@@ -10,6 +10,7 @@
 #include <run_model/geometry.h>
 #include <run_model/preprocessing.h>
 #include <run_model/resize.h>
+#include "base/file.h"
 #include "base/text.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/shared/arguments.h"
@@ -95,11 +96,6 @@ void refuse_flags(FlagNames names, const std::string& where) {
   }
 }
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 // `given` itself; but where it is a plain file name that is not there, and this program's own
 // installation (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels,
 // that one.
@@ -110,11 +106,6 @@ std::filesystem::path find_labels(const std::filesystem::path& given) {
   const std::filesystem::path installed =
       program.parent_path().parent_path() / "share" / "run_model" / "labels" / given;
   return !error && is_there(installed) ? installed : given;
-}
-
-bool is_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
 }
 
 // X,Y,W,H or X,Y,W,H,ANGLE. Whether it fits the picture is seen when there is one.
