@@ -142,3 +142,33 @@ def test_blocks_of_four_bits_as_tensorrt_has_them():
                                                       whole.ravel()))
     have = run(repaired(model), {"x": np.eye(4, dtype=np.float32)})[0]
     np.testing.assert_allclose(have, whole * scale.repeat(2, 0), rtol=1e-6)
+
+
+def nearest(x, positive):
+    """Of numbers, the even one of two that are as near."""
+    distance = np.abs(np.abs(x)[..., None] - positive)
+    even = np.arange(len(positive)) % 2 * 1e-12
+    return positive[(distance + even).argmin(-1)] * np.sign(x)
+
+
+def test_activations_of_four_bits_as_tensorrt_has_them():
+    """A block of 20 is cut short, one is all zeros."""
+    eight = numpy_helper.to_array(TensorProto(data_type=TensorProto.FLOAT8E4M3FN, dims=[127],
+                                              int32_data=range(127))).astype(np.float64)
+    four = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    x = np.random.default_rng(1).standard_normal((3, 50)).astype(np.float32)
+    x[1, 20:40], x[2, :20] = 0, x[2, :20] * 50
+    nodes = [helper.make_node("TRT_FP4DynamicQuantize", ["x", "s"], ["few", "each"],
+                              domain=TENSORRT, axis=-1, block_size=20, scale_type=17),
+             helper.make_node("DequantizeLinear", ["each", "s"], ["scales"]),
+             helper.make_node("DequantizeLinear", ["few", "scales"], ["y"], axis=-1,
+                              block_size=20)]
+    model = model_of(nodes, {"x": (FLOAT, x.shape)}, {"y": FLOAT}, 23, {"s": np.float32(0.0625)},
+                     imports=[helper.make_opsetid(TENSORRT, 1)])
+    want = np.zeros(x.shape)
+    for row, first in np.ndindex(3, 3):
+        block = x[row, first * 20:first * 20 + 20].astype(np.float64)
+        scale = nearest(np.abs(block).max() / 6 / 0.0625, eight) * 0.0625
+        if scale:
+            want[row, first * 20:first * 20 + 20] = nearest(block / scale, four) * scale
+    np.testing.assert_allclose(run(repaired(model), {"x": x})[0], want, rtol=1e-6)

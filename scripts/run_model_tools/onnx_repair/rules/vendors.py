@@ -180,3 +180,21 @@ def out_of_eight_bits(walk: Walk, node: Node) -> Value:
 def out_of_four_bits(walk: Walk, node: Node) -> Value:
     return dequantize(walk, node.tensor(0), node.tensor(1), node.get(2),
                       node.attrs.get("axis", 1), node.attrs.get("block_size", 0))
+
+
+@rule("TRT_FP4DynamicQuantize", domain=TENSORRT, ignored=("scale_type",))
+def four_bits(walk: Walk, node: Node) -> list[Value]:
+    """NVFP4: floats of four bits, and for each block a scale in eight bits that the number beside
+    all of them is to be multiplied by."""
+    graph = walk.graph
+    x, scale = (cast(walk, node.tensor(i), TensorProto.FLOAT) for i in (0, 1))
+    axis, block = node.attrs.get("axis", -1) % x.rank, node.attrs.get("block_size", 16)
+    blocks = _in_blocks(walk, x, axis, block)
+    scale = reshaped(walk, scale, ())
+    largest = reduce(walk, "ReduceMax", graph.op("Abs", blocks), [axis + 1], True)
+    each = in_form(walk, graph.op("Div", graph.op("Div", largest, 6), scale), _EIGHT, True)
+    whole = graph.op("Mul", each, scale)
+    divisor = graph.op("Where", graph.op("Equal", whole, 0), graph.like(1, whole), whole)
+    few = in_form(walk, graph.op("Div", blocks, divisor), FORMS[FLOAT4], True)
+    shape = (*x.shape[:axis], each.shape[axis], *x.shape[axis + 1:])
+    return [_out_of_blocks(walk, few, x, axis), reshaped(walk, each, shape)]
