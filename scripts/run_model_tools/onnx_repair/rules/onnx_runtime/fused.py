@@ -27,6 +27,19 @@ def gelus(walk: Walk, node: Node) -> Value:
     return gelu(walk, x, node.op == "FastGelu")
 
 
+@rule("GemmFastGelu", domain=DOMAIN)
+def product_and_gelu(walk: Walk, node: Node) -> Value:
+    made, bias = product(walk, node.tensor(0), node.tensor(1)), node.get(2)
+    return gelu(walk, made if bias is None else walk.graph.op("Add", made, bias), True)
+
+
+@rule("BiasSoftmax", domain=DOMAIN, ignored=("is_inner_broadcast",))
+def bias_softmax(walk: Walk, node: Node) -> Value:
+    """Over all axes from `axis` on, taken as one."""
+    total = walk.graph.op("Add", node.tensor(0), node.tensor(1))
+    return walk.node_in("Softmax", 11, [total], 1, axis=node.attrs.get("axis", 1))
+
+
 @rule("FusedMatMul", "TransposeMatMul", domain=DOMAIN)
 def fused_matmul(walk: Walk, node: Node) -> Value:
     values = []
