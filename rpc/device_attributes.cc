@@ -39,7 +39,9 @@ Value device_name() {
 
 Value l2_cache_bytes() {
   for (const CpuCache& cache : cpu_caches(0)) {
-    if (cache.level == 2 && cache.holds_data()) return static_cast<std::int64_t>(cache.bytes);
+    if (cache.level == 2 && cache.holds_data() && cache.bytes > 0) {
+      return static_cast<std::int64_t>(cache.bytes);
+    }
   }
   return {};
 }
