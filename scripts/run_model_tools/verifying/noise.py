@@ -78,17 +78,23 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
     constants |= {node.output[0]: a.t for node in graph.node if node.op_type == "Constant"
                   for a in node.attribute if a.name == "value"}
 
-    def step(output: onnx.ValueInfoProto) -> float | None:
-        if output.type.tensor_type.elem_type in (TensorProto.INT8, TensorProto.UINT8):
+    types = {value.name: value.type.tensor_type.elem_type
+             for value in (*graph.value_info, *graph.output)}
+
+    def step(output: str) -> float | None:
+        maker = maker_behind(graph.node, output, _MOVES)
+        if types.get(output) in (TensorProto.INT8, TensorProto.UINT8) or (
+                maker is not None and maker.op_type == "QuantizeLinear"):
             return 1.0
-        maker = maker_behind(graph.node, output.name, _MOVES)
         if maker is None or maker.op_type != "DequantizeLinear":
             return None
         scale = constants.get(maker.input[1])
         inside = scale is not None and scale.data_location != TensorProto.EXTERNAL
         numbers = numpy_helper.to_array(scale) if scale is not None and inside else np.zeros(0)
         return float(numbers.reshape(-1)[0]) if numbers.size == 1 else None
-    return [step(output) for output in graph.output]
+
+    # Those of --outputs may be others than the file's, and more.
+    return [step(output) for output in model.outputs]
 
 
 def maker_behind(nodes: Iterable[onnx.NodeProto], tensor: str,

@@ -88,6 +88,15 @@ def inputs() -> dict[str, np.ndarray]:
         (1, CHANNELS, SIZE, SIZE)).astype(np.float32)}
 
 
+def test_outputs_of_the_middle_have_their_own_steps(tmp_path):
+    path = save_quantized(tmp_path / "q.onnx", last="DequantizeLinear")
+    nodes = onnx.load(str(path)).graph.node
+    floats, whole = (next(node.output[0] for node in nodes if node.op_type == op)
+                     for op in ("Conv", "QuantizeLinear"))
+    assert output_steps(read_model(path, None, [floats, whole, "y"])) == [
+        None, 1.0, pytest.approx(LAST)]
+
+
 @pytest.mark.parametrize("last", ["DequantizeLinear", "Softmax", "bytes"])
 def test_roundings_that_go_the_other_way_pass(tmp_path, inputs, last):
     path = save_quantized(tmp_path / "q.onnx", last=last)
