@@ -210,11 +210,12 @@ def _unoptimized(model: OnnxModel,
     their products."""
     if any(node.op_type in _BYTE_PRODUCTS for node in _nodes(model.outline)) and _sums_end_early():
         return
-    try:
-        yield onnxruntime_process.run(str(model.path), {**inputs, **model.frozen},
-                                      optimized=False)
-    except onnxruntime_process.OnnxRuntimeFailed:
-        return
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        whole = model.spelled_out(Path(folder))
+        try:
+            yield onnxruntime_process.run(str(whole.path), inputs, optimized=False)
+        except onnxruntime_process.OnnxRuntimeFailed:
+            return
 
 
 @functools.cache

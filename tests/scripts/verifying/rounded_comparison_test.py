@@ -88,13 +88,16 @@ def inputs() -> dict[str, np.ndarray]:
         (1, CHANNELS, SIZE, SIZE)).astype(np.float32)}
 
 
-def test_outputs_of_the_middle_have_their_own_steps(tmp_path):
+def test_outputs_of_the_middle_have_their_own_steps(tmp_path, inputs):
     path = save_quantized(tmp_path / "q.onnx", last="DequantizeLinear")
     nodes = onnx.load(str(path)).graph.node
     floats, whole = (next(node.output[0] for node in nodes if node.op_type == op)
                      for op in ("Conv", "QuantizeLinear"))
-    assert output_steps(read_model(path, None, [floats, whole, "y"])) == [
-        None, 1.0, pytest.approx(LAST)]
+    model = read_model(path, None, [floats, whole, "y"])
+    assert output_steps(model) == [None, 1.0, pytest.approx(LAST)]
+    wanted = model.run(inputs)
+    for sample in noisy_runs(model, inputs):
+        assert [array.dtype for array in sample] == [array.dtype for array in wanted]
 
 
 @pytest.mark.parametrize("last", ["DequantizeLinear", "Softmax", "bytes"])
