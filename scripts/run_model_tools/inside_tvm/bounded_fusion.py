@@ -14,9 +14,16 @@ each residual block adds two or three to what is counted here, though most of th
 
 _INJECTIVE = 2
 _TIMES = {"maximum": 3, "minimum": 3, "tanh": 5, "isfinite": 3, "nn.leaky_relu": 3, "cosh": 2,
-          "isinf": 2, "sign": 2, "sinh": 2, "tan": 2}
+          "isinf": 2, "sign": 2, "sinh": 2, "tan": 2, "floor_divide": 6, "floor_mod": 8}
 """How often an operator's code has its operand: of the first two, of floats, in comparisons that
-keep a NaN (nan_arithmetic.py)."""
+keep a NaN (nan_arithmetic.py), of the last two, of whole numbers, three and four times, of which
+two are compared with something (whole_division.py)."""
+_COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+_PROOFS = 8
+"""So often TVM goes through a comparison of whole numbers, to prove that it always or never holds:
+of comparisons in each other (rounded down quotients that are compared) it is a power of their
+depth.
+"""
 
 
 def bounded(tvm, mod):
@@ -38,7 +45,7 @@ def bounded(tvm, mod):
         if is_call and not _is_written_out(node.op):
             fenced, size = [], 0
         else:
-            times = _TIMES.get(node.op.name, 1) if is_call else 1
+            times = _times(node) if is_call else 1
             fenced, size = _fenced(parts, sizes, (LIMIT - 1) // times)
             size = size * times + is_call
         sizes[node] = size
@@ -51,6 +58,12 @@ def bounded(tvm, mod):
     if not changed:
         return mod
     return with_body(relay, mod, changed[mod["main"].body])
+
+
+def _times(call):
+    if call.op.name in _COMPARISONS and "int" in call.args[0].checked_type.dtype:
+        return _PROOFS
+    return _TIMES.get(call.op.name, 1)
 
 
 def _is_written_out(op):
