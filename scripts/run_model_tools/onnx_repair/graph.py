@@ -250,7 +250,7 @@ class Graph:
                                   producer_name="run_model")
         # Once it is a part of the model, since it is copied to become one.
         for value in constants:
-            model.graph.initializer.append(_tensor(value))
+            model.graph.initializer.append(tensor_of(value))
         model.graph.initializer.extend(
             numpy_helper.from_array(_array(value), name + VALUE)
             for name, value in self.hidden.items() if name in needed)
@@ -262,7 +262,7 @@ def unsupported_type(elem_type: int) -> Refused:
                    "export the network in float32 or whole numbers.", "type")
 
 
-def _tensor(value: Value) -> TensorProto:
+def tensor_of(value: Value) -> TensorProto:
     if value.tensor is None:
         return numpy_helper.from_array(np.ascontiguousarray(_array(value)).reshape(value.shape),
                                        value.name)

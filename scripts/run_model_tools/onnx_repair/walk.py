@@ -81,6 +81,8 @@ class Walk:
         """Names of masks of which one holds for each row, in the order of the rows."""
         self.rerolled: dict[tuple[str, ...], Value | None] = {}
         """What values of several iterations are with these along a first axis (rerolled.py)."""
+        self.rows_replaced: dict[str, tuple[Value, int]] = {}
+        """Values of which one row is another than in the one before (triangular.py)."""
         self.has_parts = False
         """Whether parts are taken whose lengths nobody knows, one by each iteration perhaps
         (rerolled.py)."""

@@ -13,6 +13,7 @@ from run_model_tools.onnx_repair.rules.chosen.rows import between, chosen
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.rules.tables import rows_of_table
+from run_model_tools.onnx_repair.rules.triangular import with_another_row
 from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -204,7 +205,8 @@ def gather_nd(walk: Walk, node: Node) -> Value:
 def scatter_elements(walk: Walk, node: Node) -> Value:
     x, axis = node.tensor(0), _axis(node)
     indices = from_begin(walk, node.tensor(1), x.shape[axis])
-    return _scattered(walk, x, indices, node.tensor(2), axis, _combined(node))
+    made = _scattered(walk, x, indices, node.tensor(2), axis, _combined(node))
+    return with_another_row(walk, x, indices, made) if axis == x.rank - 2 else made
 
 
 def _scattered(walk: Walk, x: Value, indices: Value, updates: Value, axis: int,
@@ -232,7 +234,10 @@ def scatter_nd(walk: Walk, node: Node) -> Value:
     box = None if indices.array is None or reduction or walk.is_open else _box(indices.array)
     if box is not None:
         sizes = tuple(len(places) for places in box)
-        return _laid_over(walk, x, reshaped(walk, updates, sizes + x.shape[len(box):]), box)
+        made = _laid_over(walk, x, reshaped(walk, updates, sizes + x.shape[len(box):]), box)
+        if len(box) < x.rank - 1:
+            return made
+        return with_another_row(walk, x, walk.graph.constant(np.array(box[x.rank - 2])), made)
     return walk.graph.op("ScatterND", x, indices, updates, reduction=reduction)
 
 

@@ -16,6 +16,7 @@ from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.rules.triangular import inverse_of_unit_lower
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -95,7 +96,7 @@ def _some_steps(walk: Walk, given: list[Value | None], state: Value) -> tuple[Va
         u = graph.op("Mul", rate, graph.op("Sub", u, graph.op("MatMul", before, state)))
         if steps > 1:
             mixed = graph.op("Mul", rate, _products(walk, k, k, sums, -1))
-            u = graph.op("MatMul", _inverse(walk, mixed), u)
+            u = graph.op("MatMul", inverse_of_unit_lower(walk, mixed), u)
     keys, values, was, decays = (x if x is None or groups == 1 else repeated(walk, x, groups)
                                  for x in (k, u, state, sums))
     assert keys is not None
@@ -128,22 +129,6 @@ def _products(walk: Walk, a: Value, b: Value, sums: Value | None, last: int) -> 
     pairs = graph.op("Mul", graph.op("Mul", graph.op("Unsqueeze", a, np.array([3])),
                                      graph.op("Unsqueeze", b, np.array([2]))), since)
     return reduce(walk, "ReduceSum", pairs, [4], False)
-
-
-def _inverse(walk: Walk, below: Value) -> Value:
-    """Of the unit matrix with these numbers below its diagonal: that of blocks, each time twice as
-    large, which is as exact as one row after the other."""
-    graph, size = walk.graph, below.shape[-1]
-    made = graph.constant(np.eye(size), below.dtype)
-    at, block = np.arange(size), 1
-    while block < size:
-        rows, columns = at[:, None] // block, at // block
-        between = graph.constant((rows % 2 == 1) & (columns == rows - 1))
-        part = graph.op("Where", between, below, graph.like(0, below))
-        made = graph.op("Sub", made, part if block == 1 else graph.op(
-            "MatMul", made, graph.op("MatMul", part, made)))
-        block *= 2
-    return made
 
 
 @rule("CausalConvWithState")
