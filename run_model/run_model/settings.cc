@@ -96,6 +96,10 @@ void refuse_flags(FlagNames names, const std::string& where) {
   }
 }
 
+void refuse_groups(std::initializer_list<FlagNames> groups, const std::string& where) {
+  for (const FlagNames& names : groups) refuse_flags(names, where);
+}
+
 // `given` itself; but where it is a plain file name that is not there, and this program's own
 // installation (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels,
 // that one.
@@ -188,11 +192,11 @@ void read_map_format(Settings& settings, bool many) {
 // One report for each of many pictures has no room for what is measured of one.
 void read_many_pictures(Settings& settings) {
   settings.action = Action::kRunPictures;
-  for (const FlagNames names :
-       {kOfTiming, FlagNames{"sweep", "print_memory"}, kOfProfiles,
-        FlagNames{"dump_input", "outputs", "save_inputs", "given_outputs"}}) {
-    refuse_flags(names, "with many pictures");
-  }
+  refuse_groups({kOfTiming,
+                 {"sweep", "print_memory"},
+                 kOfProfiles,
+                 {"dump_input", "outputs", "save_inputs", "given_outputs"}},
+                "with many pictures");
 }
 
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
@@ -215,9 +219,8 @@ void read_picture_arguments(const std::vector<std::string>& positional, Settings
   if (many) {
     read_many_pictures(settings);
   } else if (!settings.given_outputs.empty()) {
-    for (const FlagNames names : {kOfTiming, kOfProfiles, FlagNames{"sweep", "fps", "outputs"}}) {
-      refuse_flags(names, "with --given-outputs, which runs nothing");
-    }
+    refuse_groups({kOfTiming, kOfProfiles, {"sweep", "fps", "outputs"}},
+                  "with --given-outputs, which runs nothing");
   }
 }
 
@@ -244,12 +247,13 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
 
 // But those that --calls has too.
 void refuse_model_flags(const std::string& where) {
-  for (const FlagNames names : {kOfTasks, kOfPictures,
-                                FlagNames{"fill_mode", "seed", "save_inputs", "plan_memory",
-                                          "device", "sweep", "print_memory", "fps"},
-                                kOfTiming, kOfProfiles}) {
-    refuse_flags(names, where);
-  }
+  refuse_groups({kOfTasks,
+                 kOfPictures,
+                 {"fill_mode", "seed", "save_inputs", "plan_memory", "device", "sweep",
+                  "print_memory", "fps"},
+                 kOfTiming,
+                 kOfProfiles},
+                where);
 }
 
 void refuse_run_flags(const std::string& where) {
