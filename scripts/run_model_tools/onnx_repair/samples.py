@@ -14,10 +14,11 @@ from math import prod
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.repair import repair
+from run_model_tools.onnx_repair.values import array_of
 from run_model_tools.onnx_repair.walk import RELAX
 
 SIZES = (7, 11)
@@ -77,7 +78,7 @@ class _Graph:
 
     def constant(self, name: str) -> np.ndarray | None:
         tensor = self.constants.get(name)
-        return None if tensor is None else numpy_helper.to_array(tensor)
+        return None if tensor is None else array_of(tensor)
 
     def follow(self) -> Axes:
         """Raises NotApart."""

@@ -22,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.reference import REPAIRED, repaired_form
+from run_model_tools.onnx_repair.values import array_of
 from run_model_tools.source_model import SourceModel
 from run_model_tools.tflite.model import TfliteModel
 from run_model_tools.verifying.comparison import JITTER
@@ -90,7 +91,7 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
             return None
         scale = constants.get(maker.input[1])
         inside = scale is not None and scale.data_location != TensorProto.EXTERNAL
-        numbers = numpy_helper.to_array(scale) if scale is not None and inside else np.zeros(0)
+        numbers = array_of(scale) if scale is not None and inside else np.zeros(0)
         return float(numbers.reshape(-1)[0]) if numbers.size == 1 else None
 
     # Those of --outputs may be others than the file's, and more.
