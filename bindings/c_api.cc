@@ -12,6 +12,7 @@
 #include <run_model/decode.h>
 #include <run_model/error.h>
 #include "bindings/session.h"
+#include "runtime/devices/device_name.h"
 
 using run_model::Error;
 using run_model::ErrorKind;
@@ -112,7 +113,11 @@ int run_model_open(const char* name, const char* artifacts, const run_model_opti
     own.request.artifacts = std::filesystem::path(&given(artifacts, "the path of the artifacts"));
     own.request.target = text_or_empty(chosen.target);
     own.request.verify = chosen.skip_checksums == 0;
-    own.device = text_or_empty(chosen.device);
+    if (const std::string device = text_or_empty(chosen.device); !device.empty()) {
+      own.devices = {run_model::parse_device_name(device)};
+      // By which of an artifact's targets are chosen.
+      own.request.device = run_model::device_type_name(own.devices[0].device_type).value_or("");
+    }
     own.labels = text_or_empty(chosen.labels);
     own.tasks = text_or_empty(chosen.tasks);
     if (chosen.score_threshold != 0.0) own.score_threshold = chosen.score_threshold;

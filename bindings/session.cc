@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "preprocess/open_sides.h"
 #include "run_model/shared/task_json.h"
-#include "runtime/devices/device_name.h"
 
 namespace run_model {
 namespace {
@@ -35,19 +34,11 @@ const MetadataTensor& described_input(const Package& package, const std::string&
 
 ExecutorOptions executor_options(const SessionOptions& options) {
   ExecutorOptions own;
-  if (!options.device.empty()) own.devices = {parse_device_name(options.device)};
+  own.devices = options.devices;
   if (options.threads != 0) {
     own.threads = std::make_shared<ThreadPool>(ThreadPoolOptions{options.threads});
   }
   return own;
-}
-
-// With the kind of the device that was named, by which an artifact's targets are chosen.
-PackageRequest for_device(PackageRequest request, const std::string& name) {
-  if (!name.empty()) {
-    request.device = device_type_name(parse_device_name(name).device_type).value_or("");
-  }
-  return request;
 }
 
 std::vector<Task> tasks_of(const SessionOptions& options, const Package& package) {
@@ -68,7 +59,7 @@ std::vector<Task> tasks_of(const SessionOptions& options, const Package& package
 }  // namespace
 
 Session::Session(const SessionOptions& options)
-    : package_(open_package(for_device(options.request, options.device))),
+    : package_(open_package(options.request)),
       tasks_(tasks_of(options, package_)),
       executor_(package_.files, executor_options(options)) {
   check_metadata(package_, executor_);

@@ -19,7 +19,7 @@ namespace run_model {
 
 struct SessionOptions {
   PackageRequest request;
-  std::string device;                     // "opencl:1"; empty: what the artifact was compiled for
+  std::vector<DLDevice> devices;          // one; none: what the artifact was compiled for
   std::filesystem::path labels;           // of a classifier's classes; empty: the artifact's
   std::filesystem::path tasks;            // in place of the artifact's; empty: those
   std::optional<double> score_threshold;  // in place of those of the tasks
@@ -29,7 +29,7 @@ struct SessionOptions {
 // Not safe to use from two threads at once.
 class Session {
  public:
-  // Throws as open_package, parse_device_name, read_labels, read_tasks, set_score_threshold,
+  // Throws as open_package, read_labels, read_tasks, set_score_threshold,
   // ThreadPool and GraphExecutor do, and Error(kMismatch) where the metadata is another model's.
   explicit Session(const SessionOptions& options);
 

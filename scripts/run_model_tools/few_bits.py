@@ -24,7 +24,8 @@ _ROUNDING = 5e-7
 """Of a number in steps: what float32 rounds where it multiplies number and step, where the step
 comes from such a product, and where another factor was multiplied into it."""
 
-FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+FLOAT4 = np.concatenate([FLOAT4, -FLOAT4])
 """What 4 bits mean as ONNX's FLOAT4E2M1 (OCP Microscaling Formats, 1.0), of MXFP4 and NVFP4."""
 BNB_FLOAT4 = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32)
 BNB_FLOAT4 = np.concatenate([BNB_FLOAT4, -BNB_FLOAT4])

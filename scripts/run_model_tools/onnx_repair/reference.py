@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+from run_model_tools import few_bits
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.evaluation import (
@@ -22,11 +23,11 @@ from run_model_tools.onnx_repair.evaluation import (
     run_reference_within,
 )
 from run_model_tools.onnx_repair.half_precision import in_float32
-from run_model_tools.onnx_repair.newer_types import in_older_types
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads, with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
-from run_model_tools.onnx_repair.stored_tensors import stored_bytes
+from run_model_tools.onnx_repair.stored_tensors import stored_bytes, tensors_of
+from run_model_tools.onnx_repair.values import FLOAT4, LATER, array_of
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and another sense only to forms that both refuse before: Mod of floats with
@@ -39,6 +40,10 @@ _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt"
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
+
+_AS_FLOAT8 = np.array([0, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c], np.uint8)
+"""FLOAT4E2M1 without its sign as FLOAT8E4M3FN, which has twice as many bits of exponent and three
+of fraction."""
 
 _SECONDS = 60
 """That ONNX's evaluator gets for one run of a model."""
@@ -242,7 +247,7 @@ def _made_plainer(model: onnx.ModelProto) -> bool:
     ConvInteger, which it has of the former; drops outputs without a name at the end, and names
     Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
     """
-    changed = in_older_types(model) or model.ir_version > _NEWEST_IR
+    changed = _in_older_types(model) or model.ir_version > _NEWEST_IR
     changed = as_float32(model) or changed
     changed = _with_unsigned_weights(model) or changed
     model.ir_version = min(model.ir_version, _NEWEST_IR)
@@ -317,6 +322,26 @@ def _shapes(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> dict[str, 
             for item in (*inferred.input, *inferred.value_info)
             if item.type.tensor_type.HasField("shape")
             and all(d.HasField("dim_value") for d in item.type.tensor_type.shape.dim)}
+
+
+def _in_older_types(model: onnx.ModelProto) -> bool:
+    """Gives constants of types that came with opsets 23 to 25 the same numbers in types that ONNX
+    Runtime 1.20 knows.  What the model says of tensors between nodes goes then."""
+    newer = [tensor for tensor in tensors_of(model) if tensor.data_type in LATER]
+    for tensor in newer:
+        numbers = array_of(tensor)
+        if tensor.data_type == FLOAT4:
+            stored = _AS_FLOAT8[np.searchsorted(few_bits.FLOAT4[:8], np.abs(numbers))]
+            stored |= np.where(np.signbit(numbers), 128, 0).astype(np.uint8)
+            older = TensorProto(data_type=TensorProto.FLOAT8E4M3FN, dims=tensor.dims,
+                                raw_data=stored.tobytes())
+        else:
+            older = numpy_helper.from_array(numbers)
+        older.name = tensor.name
+        tensor.CopyFrom(older)
+    if newer:
+        del model.graph.value_info[:]
+    return bool(newer)
 
 
 def _with_unsigned_weights(model: onnx.ModelProto) -> bool:

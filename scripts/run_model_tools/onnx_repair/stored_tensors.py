@@ -126,8 +126,8 @@ def _stored_bytes(path: Path, tensor: TensorProto) -> int:
     if any(extent < 0 for extent in tensor.dims):
         raise ToolError(MALFORMED_FILE, f"{path} has a tensor '{tensor.name}' of the shape "
                                         f"{list(tensor.dims)}; export the network once more.")
-    if (bits := narrow_bits(tensor.data_type)) is not None:
-        return (math.prod(tensor.dims) * bits + 7) // 8
+    if narrow_bits(tensor.data_type) is not None:
+        return _stored_numbers(tensor)
     try:
         dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except KeyError:

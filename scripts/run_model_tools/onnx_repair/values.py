@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from run_model_tools import few_bits
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
@@ -134,8 +135,7 @@ def array_of(tensor: TensorProto) -> np.ndarray:
 def _table_of(kind: int) -> np.ndarray:
     """What each pattern of bits of a type of NARROW_FLOATS means."""
     if kind == FLOAT4:
-        positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
-        return np.array([*positive, *np.negative(positive)], np.float32)
+        return few_bits.FLOAT4
     if kind == FLOAT8_SCALE:
         return np.array([*(2.0 ** np.arange(-127, 128)), np.nan], np.float32)
     return numpy_helper.to_array(TensorProto(data_type=kind, dims=[256], int32_data=range(256)))
