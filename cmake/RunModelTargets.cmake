@@ -172,7 +172,7 @@ function(run_model_add_rest)
     list(APPEND folders ${below})
     list(APPEND targets ${here})
   endwhile()
-  list(REMOVE_ITEM targets unit_tests program_tests ${asan_tests})
+  list(REMOVE_ITEM targets unit_tests program_tests wheel ${asan_tests})
   add_custom_target(rest DEPENDS ${targets})
 endfunction()
 
