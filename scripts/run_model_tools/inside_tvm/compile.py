@@ -43,6 +43,7 @@ from run_model_tools.inside_tvm.operators import (
     quantized_lstm,
     resized_planes,
     scatter_and_scan,
+    sorted_rows,
     whole_division,
 )
 from run_model_tools.params_file import Tensor, plain
@@ -63,7 +64,8 @@ def compile_model(tvm, request):
 
 def _compile(tvm, request, folder):
     target, requested = _target(tvm, request)
-    for family in (nan_operators, scatter_and_scan, chosen_boxes, resized_planes, whole_division):
+    for family in (nan_operators, scatter_and_scan, sorted_rows, chosen_boxes, resized_planes,
+                   whole_division):
         family.install(tvm)
     request["placement"] = Placement()
     if target.kind.name == "c":
@@ -228,7 +230,7 @@ def read_onnx(model, request):
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
         with importer, quantized_lstm.installed(), onnx_converters.exact(), \
-                chosen_boxes.converters(), resized_planes.converters():
+                chosen_boxes.converters(), sorted_rows.converters(), resized_planes.converters():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

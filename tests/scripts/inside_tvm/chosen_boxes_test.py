@@ -28,7 +28,7 @@ BOXES = """
 """
 
 
-NAN = "(float[1,80] x) => (int64[] i) { v, i = TopK(x, k) }"
+NAN = "(float[1,80] x) => (int64[] i, int64[] j) { v, i = TopK(x, four) u, j = TopK(x, two) }"
 
 
 def rows_to_sort(rows: int) -> tuple[onnx.ModelProto, list[Inputs]]:
@@ -36,7 +36,9 @@ def rows_to_sort(rows: int) -> tuple[onnx.ModelProto, list[Inputs]]:
     x = random.standard_normal((rows, 3001)).astype(np.float32)
     x[:, ::7] = -np.inf
     odd = random.standard_normal((rows, 70)).astype(np.float32)
-    inputs = {"x": x, "odd": odd, "ties": random.integers(0, 9, (rows, 200)).astype(np.float32),
+    ties = random.integers(-9, 9, (rows, 200)).astype(np.float32)
+    ties *= np.float32([1, -1] * 100)  # 0 and -0.
+    inputs = {"x": x, "odd": odd, "ties": ties,
               "whole": random.integers(-2**40, 2**40, (rows, 100))}
     header = ", ".join(f"{'int64' if name == 'whole' else 'float'}{list(array.shape)} {name}"
                        for name, array in inputs.items())
@@ -66,6 +68,21 @@ def boxes_to_choose() -> tuple[onnx.ModelProto, list[Inputs]]:
     return model, [inputs]
 
 
+def classes_apart() -> tuple[onnx.ModelProto, list[Inputs]]:
+    """Detectors move boxes apart by their class, and suppress those of all classes together: so
+    many are in many stripes.  Some are not finite."""
+    random = np.random.default_rng(8)
+    corner = random.random((1, 3000, 2)) * 0.5
+    corners = np.concatenate([corner, corner + random.random((1, 3000, 2)) * 0.2], -1)
+    corners += random.integers(0, 20, (1, 3000, 1)) * 1.5 - 7
+    corners[0, ::500, random.integers(0, 4, 6)] = [np.nan, np.inf, -np.inf] * 2
+    model = network("""(float[1,3000,4] corners, float[1,1,3000] scores) => (int64[kept,3] a) {
+        a = NonMaxSuppression(corners, scores, many, overlap) }""",
+                    {"many": [3000], "overlap": np.float32([0.3])}, 17)
+    return model, [{"corners": corners.astype(np.float32),
+                    "scores": random.random((1, 1, 3000)).astype(np.float32)}]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a folder for each of the networks, which are compiled and run by one TVM."""
@@ -74,7 +91,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     x[0, [3, 50]] = np.nan, np.inf
     compiled_outputs(made, {
         "row": rows_to_sort(1), "rows": rows_to_sort(5), "boxes": boxes_to_choose(),
-        "nan": (network(NAN, {"k": [4]}, 17), [{"x": x}])})
+        "classes": classes_apart(),
+        "nan": (network(NAN, {"four": [4], "two": [2]}, 17), [{"x": x}])})
     return made
 
 
@@ -84,10 +102,16 @@ def test_the_first_of_rows_once_sorted(folder, name):
 
 
 def test_a_not_a_number_is_as_large_as_infinity(folder):
-    assert outputs_in(folder / "nan/0.npz")[0].tolist() == [[3, 50, 79, 78]]
+    sorted_whole, by_heap = outputs_in(folder / "nan/0.npz")
+    assert sorted_whole.tolist() == [[3, 50, 79, 78]] and by_heap.tolist() == [[3, 50]]
 
 
 def test_boxes_that_no_better_one_overlaps(folder):
     found = same_as_onnxruntime(folder / "boxes")
     assert [len(one) for one in found][0::3] == [42, 18] and len(found[4]) == 0
     assert 42 < len(found[1]) < 1800 and 42 < len(found[2]) < 1800
+
+
+def test_boxes_of_classes_apart(folder):
+    (found,) = same_as_onnxruntime(folder / "classes")
+    assert 300 < len(found) < 2900

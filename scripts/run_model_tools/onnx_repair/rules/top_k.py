@@ -12,7 +12,7 @@ from run_model_tools.onnx_repair.walk import RELAX, Walk
 
 _MOST_RANKED = 64
 """Elements of a row of which a TopK counts ranks, where the importer has no function that sorts: so
-many comparisons are vectors, and fewer than a heap takes (inside_tvm/operators/chosen_boxes.py)."""
+many comparisons are vectors, and fewer than a heap takes (inside_tvm/operators/sorted_rows.py)."""
 
 
 @rule("TopK")
