@@ -115,30 +115,36 @@ KERNEL vec hyperbolic_tangent(vec x) {
   return (vec)((ivec)result | ((ivec)x & (int)0x80000000));
 }
 
-/* 1 / (1 + e^-x), from e^-|x|, which cannot overflow. */
-KERNEL vec sigmoid(vec x) {
-  const vec e = exponential(-absolute(x));
-  return chosen(x < (vec){0}, e, splat(1.0f)) / (e + splat(1.0f));
+/* e^x for x from where it is no longer denormal up to `high`, and for others of these ends. */
+KERNEL vec bounded_exponential(vec x, float high) {
+  ivec k;
+  const vec less_one = reduced_exponential(at_most(at_least(x, LN_SMALLEST), high), &k);
+  const vec power = power_of_two(k);
+  return power * less_one + power;
 }
 
-/* log(1 + e^x) */
+/* 1 / (1 + e^-x), and 0 where that would be denormal. */
+KERNEL vec sigmoid(vec x) {
+  const vec result = splat(1.0f) / (bounded_exponential(-x, -LN_SMALLEST) + splat(1.0f));
+  return (vec)((ivec)result & ~(x < splat(LN_SMALLEST)));
+}
+
+/* log(1 + e^x), and 0 where that would be denormal. */
 KERNEL vec softplus(vec x) {
   /* log(1 + e) / e for e in 0 ... 1. */
   static const float c[] = {1.0f,           -0x1.ffffbep-2f, 0x1.554c80p-2f, -0x1.ff0f86p-3f,
                             0x1.92f68cp-3f, -0x1.397544p-3f, 0x1.b252fcp-4f, -0x1.d29c04p-5f,
                             0x1.453e3ap-6f, -0x1.a931f0p-9f};
-  const vec e = exponential(-absolute(x));
+  const vec e = normal_exponential(-absolute(x));
   return at_least(x, 0.0f) + e * polynomial(e, c, 10);
 }
 
-/* tanh(log(1 + e^x)), of which x times this is Mish; with u = e^-|x| it is (1 + 2u) / (1 + 2u +
- * 2u^2) for x >= 0 and (u^2 + 2u) / (u^2 + 2u + 2) below. */
+/* tanh(log(1 + e^x)), of which x times this is Mish, and 0 where that would be denormal: t / (t + 2)
+ * with t = e^2x + 2 e^x, which from x = 9 on is 1. */
 KERNEL vec tanh_of_softplus(vec x) {
-  const vec u = exponential(-absolute(x));
-  const ivec below = x < (vec){0};
-  const vec twice = u + u;
-  const vec top = chosen(below, u * u, splat(1.0f)) + twice;
-  return top / (top + chosen(below, splat(2.0f), u * twice));
+  const vec e = bounded_exponential(x, 20.0f);
+  const vec t = e * (e + splat(2.0f));
+  return (vec)((ivec)(t / (t + splat(2.0f))) & ~(x < splat(LN_SMALLEST)));
 }
 
 KERNEL int holds_anywhere(ivec where) {

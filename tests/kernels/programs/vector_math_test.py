@@ -43,14 +43,20 @@ def _softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0) + np.log1p(np.exp(-abs(x)))
 
 
+def _normal(numbers: np.ndarray) -> np.ndarray:
+    return np.where(numbers < 2.0 ** -126, 0, numbers)
+
+
 # Float64 and the error that is allowed, in units of the last place of the float32 result.
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "exponential": (np.exp, 2),
-    "normal_exponential": (lambda x: np.where(np.exp(x) < 2.0 ** -126, 0, np.exp(x)), 2),
+    "normal_exponential": (lambda x: _normal(np.exp(x)), 2),
     "logarithm": (np.log, 2), "error_function": (_each(math.erf), 6),
     "hyperbolic_tangent": (np.tanh, 3), "sine": (_each(_of_finite(math.sin)), 2),
-    "cosine": (_each(_of_finite(math.cos)), 2), "sigmoid": (_sigmoid, 3),
-    "softplus": (_softplus, 3), "tanh_of_softplus": (lambda x: np.tanh(_softplus(x)), 4),
+    "cosine": (_each(_of_finite(math.cos)), 2),
+    "sigmoid": (lambda x: _normal(_sigmoid(x)), 3),
+    "softplus": (lambda x: _normal(_softplus(x)), 3),
+    "tanh_of_softplus": (lambda x: _normal(np.tanh(_softplus(x))), 4),
     "square_root": (np.sqrt, 1), "absolute": (np.abs, 0)}
 
 

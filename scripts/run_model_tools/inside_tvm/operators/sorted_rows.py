@@ -187,7 +187,8 @@ def _ordered(tir, number, ascending):
         number = number.astype("float32")
         number = tir.Select(tir.isnan(number), tir.infinity("float32"), number)
         # -0 equals 0.
-        number = tir.Select(tir.EQ(number, tir.const(0, "float32")), tir.const(0, "float32"), number)
+        zero = tir.const(0, "float32")
+        number = tir.Select(tir.EQ(number, zero), zero, number)  # -0 too.
         bits = tir.reinterpret("uint32", number)
         ordered = tir.Select(bits < sign, bits | sign, ~bits)
     else:
