@@ -44,6 +44,7 @@ from run_model_tools.inside_tvm.operators import (
     resized_planes,
     scatter_and_scan,
     sorted_rows,
+    weighted_samples,
     whole_division,
 )
 from run_model_tools.params_file import Tensor, plain
@@ -65,7 +66,7 @@ def compile_model(tvm, request):
 def _compile(tvm, request, folder):
     target, requested = _target(tvm, request)
     for family in (nan_operators, scatter_and_scan, sorted_rows, chosen_boxes, resized_planes,
-                   whole_division):
+                   weighted_samples, whole_division):
         family.install(tvm)
     request["placement"] = Placement()
     if target.kind.name == "c":
@@ -230,7 +231,8 @@ def read_onnx(model, request):
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
         with importer, quantized_lstm.installed(), onnx_converters.exact(), \
-                chosen_boxes.converters(), sorted_rows.converters(), resized_planes.converters():
+                chosen_boxes.converters(), sorted_rows.converters(), \
+                resized_planes.converters(), weighted_samples.converters():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -52,6 +52,7 @@ class Graph:
         self._taken: dict[str, int] = {}
         """Up to which number names of that beginning are taken."""
         self._imports = [helper.make_opsetid("", OPSET)]
+        self._functions: dict[str, onnx.FunctionProto] = {}
 
     def input(self, name: str, elem_type: int, shape: tuple[int, ...]) -> Value:
         value = self._keep(Value(name, elem_type, shape))
@@ -120,11 +121,15 @@ class Graph:
         return [self._keep(m) for m in made]
 
     def foreign(self, domain: str, op: str, operands: Items[Value | None], shapes: Items[
-            tuple[int, ...]], **attrs: Any) -> list[Value]:
-        """Emits an operator of ONNX Runtime's that the importer knows, of which ONNX can infer
-        nothing: its outputs have the first operand's type and these shapes."""
+            tuple[int, ...]], definition: str = "", **attrs: Any) -> list[Value]:
+        """Emits an operator that the importer knows and ONNX does not: its outputs have the first
+        operand's type and these shapes.  With a definition, the text of a function in ONNX's
+        operators, others can run the model too."""
         if all(known.domain != domain for known in self._imports):
             self._imports.append(helper.make_opsetid(domain, 1))
+        if definition and op not in self._functions:
+            self._functions[op] = onnx.parser.parse_function(
+                f'<domain: "{domain}", opset_import: ["": {OPSET}]> {op} {definition}')
         names = [self._free(self.source or op) for _ in shapes]
         self._add(helper.make_node(
             op, [o.name if o is not None else "" for o in operands], names, name=names[0],
@@ -246,8 +251,10 @@ class Graph:
              if i.name in needed or not i.name.startswith((HIDDEN, COUNTING))],
             [helper.make_tensor_value_info(end, value.elem_type, value.shape)
              for end, (_, value) in zip(ends, outputs)])
-        model = helper.make_model(graph, opset_imports=self._imports, ir_version=8,
-                                  producer_name="run_model")
+        used = {node.op_type for node in nodes}
+        model = helper.make_model(
+            graph, opset_imports=self._imports, ir_version=8, producer_name="run_model",
+            functions=[made for name, made in self._functions.items() if name in used])
         # Once it is a part of the model, since it is copied to become one.
         for value in constants:
             model.graph.initializer.append(tensor_of(value))

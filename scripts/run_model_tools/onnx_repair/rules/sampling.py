@@ -10,15 +10,38 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded
 from run_model_tools.onnx_repair.values import Node, Value
-from run_model_tools.onnx_repair.walk import RELAX, Walk
+from run_model_tools.onnx_repair.walk import RELAX, RELAY, Walk
+
+
+_DOMAIN = "run_model"
+_SAMPLES = "WeightedSamples"
+_DEFINITION = """(x, places, weights) => (y) {
+    one = Constant<value_ints = [1]>()
+    two = Constant<value_ints = [2]>()
+    planes = Shape<end = 2>(x)
+    taps = Shape<start = 1>(places)
+    rest = Constant<value_ints = [-1]>()
+    line = Concat<axis = 0>(planes, rest)
+    lines = Concat<axis = 0>(planes, taps)
+    wide = Unsqueeze(places, one)
+    each = Expand(wide, lines)
+    flat = Reshape(each, line)
+    found = GatherElements<axis = 2>(x, flat)
+    apart = Reshape(found, lines)
+    shares = Unsqueeze(weights, one)
+    alike = CastLike(shares, x)
+    parts = Mul(apart, alike)
+    y = ReduceSum<keepdims = 0>(parts, two)
+}"""
+"""What _sampled() becomes (inside_tvm/operators/weighted_samples.py)."""
 
 
 @rule("GridSample")
 def grid_sample(walk: Walk, node: Node) -> Value:
-    """Bilinear and nearest of pictures; what lies outside is clamped, mirrored or masked."""
+    """What lies outside is clamped, mirrored or counts nothing."""
     graph = walk.graph
     x, grid = node.tensor(0), node.tensor(1)
-    grid = cast(walk, grid, x.elem_type) if x.is_float else grid  # It may be of another type.
+    grid = cast(walk, grid, place_type(x))  # It may be of another type.
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         m := node.attrs.get("mode", "linear"), m)
     padding = node.attrs.get("padding_mode", "zeros")
@@ -36,18 +59,61 @@ def grid_sample(walk: Walk, node: Node) -> Value:
     elif padding == "border" and mode != "cubic":
         at = [graph.op("Clip", a, graph.like(0, a), graph.like(e - 1, a))
               for a, e in zip(at, spatial)]
-    taps: list[list[tuple[Value, Value | None]]] = [
-        weighted_places(walk, stored(walk, a), mode) for a in at]
+    made = sampled_at(walk, x, [reshaped(walk, a, (x.shape[0], a.size // x.shape[0])) for a in at],
+                      mode, padding, aligned)
+    return reshaped(walk, made, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+def sampled_at(walk: Walk, x: Value, at: list[Value], mode: str = "linear", padding: str = "zeros",
+               aligned: bool = False, factor: Value | None = None) -> Value:
+    """Pictures x [batch, channels, ...] at places [batch, places] along each axis, in elements:
+    [batch, channels, places], multiplied by a factor [batch, places]."""
+    graph = walk.graph
+    spatial = x.shape[2:]
+    along = [weighted_places(walk, stored(walk, a), mode) for a in at]
+    taps = []
+    for choice in np.ndindex(*[len(a) for a in along]):
+        place, weight = _tap(walk, spatial, [along[axis][i] for axis, i in enumerate(choice)],
+                             padding, aligned)
+        if factor is not None:
+            weight = factor if weight is None else graph.op("Mul", weight, factor)
+        taps.append((place, weight))
+    return _sampled(walk, reshaped(walk, x, (*x.shape[:2], int(np.prod(spatial)))), taps)
+
+
+def _sampled(walk: Walk, x: Value, taps: list[tuple[Value, Value | None]]) -> Value:
+    """Sums of elements of planes.
+
+    x: [batch, channels, elements]; taps: places in a plane (int32) and what an element there is
+    multiplied by (None: 1), each [batch, places].  Gives [batch, channels, places].
+    """
+    graph = walk.graph
+    batch, channels = x.shape[:2]
+    count = taps[0][0].shape[1]
+    if walk.importer == RELAY and x.elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
+        ones = graph.constant(np.ones((batch, 1, count), np.float32))
+        places, weights = (graph.op("Concat", *parts, axis=1) for parts in (
+            [reshaped(walk, place, (batch, 1, count)) for place, _ in taps],
+            [ones if weight is None else cast(walk, reshaped(
+                walk, weight, (batch, 1, count)), TensorProto.FLOAT) for _, weight in taps]))
+        return graph.foreign(_DOMAIN, _SAMPLES, [x, places, weights], [(batch, channels, count)],
+                             _DEFINITION)[0]
     total: Value | None = None
-    for choice in np.ndindex(*[len(t) for t in taps]):
-        chosen = [taps[axis][i] for axis, i in enumerate(choice)]
-        term = _picked(walk, x, [p for p, _ in chosen], padding, aligned)
-        for _, weight in chosen:
-            if weight is not None:
-                term = graph.op("Mul", term, graph.op("Unsqueeze", weight, np.array([1])))
+    for place, weight in taps:
+        # In a way that shows that samples are kept apart (samples.py).
+        index = expanded(walk, reshaped(walk, place, (batch, 1, count)), (batch, channels, count))
+        term = graph.op("GatherElements", x, index, axis=2)
+        if weight is not None:
+            term = graph.op("Mul", term, cast(walk, reshaped(
+                walk, weight, (batch, 1, count)), x.elem_type))
         total = term if total is None else graph.op("Add", total, term)
     assert total is not None
     return total
+
+
+def place_type(x: Value) -> int:
+    """Of the numbers that places in a tensor are computed with: float16 has a few thousand."""
+    return TensorProto.DOUBLE if x.elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
 
 
 def stored(walk: Walk, x: Value) -> Value:
@@ -102,42 +168,25 @@ def _cubic(walk: Walk, d: Value, near: bool, a: float) -> Value:
     return made
 
 
-def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bool) -> Value:
-    """The elements at whole places [N, ...], in all channels."""
+def _tap(walk: Walk, spatial: tuple[int, ...], along: list[tuple[Value, Value | None]],
+         padding: str, aligned: bool) -> tuple[Value, Value | None]:
+    """The place in a plane of the elements at whole places along each axis, and their weight."""
     graph = walk.graph
-    spatial = x.shape[2:]
-    inside: Value | None = None
     flat: Value | None = None
-    for place, extent in zip(places, spatial):
+    weight: Value | None = None
+    for extent, (place, own) in zip(spatial, along):
         if padding == "reflection":
             place = graph.op("Round", stored(walk, _reflected(walk, place, extent, aligned)))
         clamped = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
         if padding == "zeros":
-            here = graph.op("Equal", clamped, place)
-            inside = here if inside is None else graph.op("And", inside, here)
-        index = cast(walk, clamped, TensorProto.INT64)
-        flat = index if flat is None else graph.op(
-            "Add", graph.op("Mul", flat, extent), index)
+            here = cast(walk, graph.op("Equal", clamped, place), place.elem_type)
+            own = here if own is None else graph.op("Mul", own, here)
+        index = cast(walk, clamped, TensorProto.INT32)
+        flat = index if flat is None else graph.op("Add", graph.op("Mul", flat, extent), index)
+        if own is not None:
+            weight = own if weight is None else graph.op("Mul", weight, own)
     assert flat is not None
-    size = int(np.prod(spatial))
-    batch, channels = x.shape[:2]
-    if walk.importer == RELAX and batch > 1:
-        # In a way that shows that samples are kept apart (samples.py).
-        rows = reshaped(walk, x, (batch, channels, size))
-        count = flat.size // batch
-        index = expanded(walk, reshaped(walk, flat, (batch, 1, count)), (batch, channels, count))
-        found = reshaped(walk, graph.op("GatherElements", rows, index, axis=2),
-                         (batch, channels, *flat.shape[1:]))
-    else:
-        # One gather for all channels: elements of a batch and a channel lie together.
-        first = np.arange(batch * channels).reshape(
-            batch, channels, *[1] * len(flat.shape[1:])) * size
-        index = graph.op("Add", graph.op("Unsqueeze", flat, np.array([1])), first)
-        found = graph.op("Gather", reshaped(walk, x, (x.size,)), index, axis=0)
-    if inside is not None:
-        found = graph.op("Where", graph.op("Unsqueeze", inside, np.array([1])), found,
-                         graph.like(0, found))
-    return found
+    return flat, weight
 
 
 @rule("AffineGrid")
