@@ -139,8 +139,8 @@ KERNEL vec softplus(vec x) {
   return at_least(x, 0.0f) + e * polynomial(e, c, 10);
 }
 
-/* tanh(log(1 + e^x)), of which x times this is Mish, and 0 where that would be denormal: t / (t + 2)
- * with t = e^2x + 2 e^x, which from x = 9 on is 1. */
+/* tanh(log(1 + e^x)), of which x times this is Mish, and 0 where that would be denormal: t / (t +
+ * 2) with t = e^2x + 2 e^x, which from x = 9 on is 1. */
 KERNEL vec tanh_of_softplus(vec x) {
   const vec e = bounded_exponential(x, 20.0f);
   const vec t = e * (e + splat(2.0f));

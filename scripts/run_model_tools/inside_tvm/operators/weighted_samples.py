@@ -12,7 +12,7 @@ _TOGETHER, _TAPS = 4, 4
 @own_operators.once
 def install(tvm):
     """Makes the operator known in this process."""
-    from tvm import relay, topi
+    from tvm import relay
 
     def type_of(arguments, attributes):
         planes, places, _ = arguments

@@ -10,8 +10,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded
 from run_model_tools.onnx_repair.values import Node, Value
-from run_model_tools.onnx_repair.walk import RELAX, RELAY, Walk
-
+from run_model_tools.onnx_repair.walk import RELAY, Walk
 
 _DOMAIN = "run_model"
 _SAMPLES = "WeightedSamples"
