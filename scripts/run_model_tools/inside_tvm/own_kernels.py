@@ -90,8 +90,8 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     import numpy as np
 
     from run_model_tools.kernels.int8.from_float32 import rewriting as int8_rewriting
+    from run_model_tools.kernels.int8.from_float32.calibration import Host
     from run_model_tools.kernels.int8.from_float32.fallback import Demand
-    from run_model_tools.kernels.int8.from_float32.host import Host
 
     with np.load(request["calibration"]["views"]) as file:
         views = {name: file[name] for name in file.files}

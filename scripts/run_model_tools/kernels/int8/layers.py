@@ -1,21 +1,48 @@
-"""Which kernel computes a convolution of bytes, and casts between bytes and float32."""
+"""Layers of bytes: convolutions and fully connected ones by the kernel that offers to compute them,
+and casts between bytes and float32."""
 
 from __future__ import annotations
 
-from types import ModuleType
+from dataclasses import replace
 
 import numpy as np
 
+from run_model_tools.kernels.convolutions.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution, winograd
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.products.dense import Dense
+
+_KERNELS = (depthwise, tiled_convolution, winograd, convolution)
+"""Of convolutions; the first that offers to compute one does."""
 
 
-def kernel_for(conv: QuantizedConvolution, isa: Isa) -> ModuleType | None:
-    """The first kernel that offers to compute it."""
-    return next((kernel for kernel in (depthwise, tiled_convolution, winograd, convolution)
-                 if kernel.options(conv, isa)), None)
+def can_convolve(conv: QuantizedConvolution, isa: Isa) -> bool:
+    """Whether there is a kernel for it."""
+    return any(kernel.options(conv, isa) for kernel in _KERNELS)
+
+
+def make_convolution(conv: QuantizedConvolution, isa: Isa) -> Layer | None:
+    """The layer, if there is a kernel for it."""
+    for kernel in _KERNELS:
+        offered = kernel.options(conv, isa)
+        if offered:
+            return kernel.make(conv, isa, **offered[0])
+    return None
+
+
+def of_one_pixel(dense: Dense) -> Convolution:
+    """A fully connected layer as a convolution, whose channels are the vector's numbers."""
+    weight = dense.weight[:, :, None, None]
+    return Convolution(weight, dense.bias, ((1, weight.shape[1], 1, 1),), (), low=dense.low,
+                       high=dense.high)
+
+
+def make_dense(conv: QuantizedConvolution, isa: Isa) -> Layer:
+    """The layer of what of_one_pixel() made; its vector has two dimensions, as the dense one's."""
+    layer = convolution.make(conv, isa, **convolution.options(conv, isa)[0])
+    return replace(layer, kind="dense_int8", inputs=((layer.inputs[0][0][:2], "float32"),))
 
 
 def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool,

@@ -14,8 +14,6 @@ from dataclasses import replace
 import numpy as np
 from tvm import relay
 
-from run_model_tools.kernels.convolutions.convolution import Convolution
-from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
     ExactConvolution,
@@ -24,7 +22,12 @@ from run_model_tools.kernels.int8.exact import (
     make_sum,
 )
 from run_model_tools.kernels.int8.grid import Grid, weight_steps
-from run_model_tools.kernels.int8.layers import kernel_for, make_cast
+from run_model_tools.kernels.int8.layers import (
+    make_cast,
+    make_convolution,
+    make_dense,
+    of_one_pixel,
+)
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
@@ -166,12 +169,11 @@ class _Converter:
         if conv.planar:
             inputs = (stored[0],) * conv.input_channels + tuple(stored[count:])
         exact = ExactConvolution(conv, inputs, output, steps)
-        kernel = kernel_for(exact, self.isa)
-        if kernel is None:
-            return False
         try:
-            layer = kernel.make(exact, self.isa, **kernel.options(exact, self.isa)[0])
+            layer = make_convolution(exact, self.isa)
         except ValueError:  # sums that are too large for 32 bits
+            return False
+        if layer is None:
             return False
         tensors = ([*map(self._as_it_was, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
                    if conv.planar else [self._byte(t) for t in step.inputs])
@@ -204,26 +206,19 @@ class _Converter:
         return True
 
     def _dense(self, step: DenseStep) -> bool:
-        dense, grid = step.dense, self._grid(step.inputs[0])
-        weight = dense.weight[:, :, None, None]
-        channels = weight.shape[1]
-        if (grid is None or not grid.is_bytes or dense.expression is not None
+        grid = self._grid(step.inputs[0])
+        if (grid is None or not grid.is_bytes or step.dense.expression is not None
                 or step.output.shape[0] > 1):  # rows are a product of matrices
             return False
-        steps = weight_steps(weight)
+        conv = of_one_pixel(step.dense)
+        steps = weight_steps(conv.weight)
         if steps is None:
             return False
-        conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
-                           high=dense.high)
-        exact = ExactConvolution(conv, (grid.stored,) * channels, None, steps)
-        offered = convolution.options(exact, self.isa)
-        if not offered:
-            return False
+        exact = ExactConvolution(conv, (grid.stored,) * conv.input_channels, None, steps)
         try:
-            layer = convolution.make(exact, self.isa, **offered[0])
-        except ValueError:
+            layer = make_dense(exact, self.isa)
+        except ValueError:  # as above
             return False
-        layer = replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
         self._written(step, None, self._layer(layer, [self._as_it_was(step.inputs[0])]))
         return True
 

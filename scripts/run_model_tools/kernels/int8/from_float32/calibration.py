@@ -1,6 +1,7 @@
 """Which numbers activations hold, on some pictures.
 
-The float32 plan is run by TVM with its activations as outputs.
+Plans are run by TVM on this machine, for whatever target the network is made: the float32 plan with
+its activations as outputs.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import tvm
 from tvm import relay
+from tvm.contrib import graph_executor
 
-from run_model_tools.kernels.int8.from_float32.host import Host
 from run_model_tools.kernels.int8.from_float32.ranges import Observed
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.int8.weight_rounding import Moments
@@ -25,8 +27,31 @@ from run_model_tools.kernels.plan import (
     Step,
     is_global_mean,
 )
+from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.verifying.judged import Judged
+
+
+@dataclass(frozen=True)
+class Host:
+    """This machine, where plans are run."""
+
+    target: tvm.target.Target
+    build: Callable
+    """(module, target) -> the compiled factory."""
+    tell: Callable[[str], None]
+    """Told of what is at work."""
+
+    def executor(self, plan: Plan, isa: Isa,
+                 outputs: list[Tensor] | None = None) -> graph_executor.GraphModule:
+        """What runs the plan, of whose instruction set any CPU can run the C code."""
+        # Threads that wait for each other at every layer make a busy machine crawl.
+        tvm.get_global_func("runtime.config_threadpool")(1, 1)
+        module, layers = write_module(plan, isa, outputs)
+        with operators.loaded(layers.values(), self.target):
+            factory = self.build(module, self.target)
+        return graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
 
 
 def activations(plan: Plan) -> list[Tensor]:

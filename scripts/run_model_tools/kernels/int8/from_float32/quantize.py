@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 
 import numpy as np
 
-from run_model_tools.kernels.convolutions.convolution import Convolution
-from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
-from run_model_tools.kernels.int8.layers import kernel_for, make_cast
+from run_model_tools.kernels.int8.layers import (
+    can_convolve,
+    make_cast,
+    make_convolution,
+    make_dense,
+    of_one_pixel,
+)
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
 from run_model_tools.kernels.int8.weight_rounding import Moments
@@ -116,18 +119,15 @@ class _Quantizer:
         if not isinstance(step, ConvolutionStep):
             return None
         quantized = self._convolution(step, None)
-        kernel = self._kernel(quantized)
-        if quantized is None or kernel is None:
-            return None
-        return kernel.make(quantized, self.isa, **kernel.options(quantized, self.isa)[0])
+        return None if quantized is None else make_convolution(quantized, self.isa)
 
     def _takes_bytes(self, step: Step) -> bool:
         """Whether the step becomes a layer whose inputs are all bytes."""
         if self._stays(step):
             return False
         if isinstance(step, ConvolutionStep):
-            return (not step.convolution.planar
-                    and self._kernel(self._convolution(step, None)) is not None)
+            quantized = None if step.convolution.planar else self._convolution(step, None)
+            return quantized is not None and can_convolve(quantized, self.isa)
         if isinstance(step, GatherStep):
             return self._gathered(step) is not None
         return isinstance(step, PoolingStep) and self._pooling(step) is not None
@@ -148,12 +148,11 @@ class _Quantizer:
             as_bytes = self.wants_bytes[step.output] and step.output not in self.exact
             output = self._output(step) if as_bytes else None
             quantized = self._convolution(step, output)
-            kernel = self._kernel(quantized) if quantized else None
-            if kernel is not None:
+            made = None if quantized is None else make_convolution(quantized, self.isa)
+            if made is not None:
                 inputs = ([*map(self._float, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
                           if step.convolution.planar else [self._byte(t) for t in step.inputs])
-                parameters = kernel.options(quantized, self.isa)[0]
-                self._add(kernel.make(quantized, self.isa, **parameters), inputs, step.output)
+                self._add(made, inputs, step.output)
                 return
         elif isinstance(step, PoolingStep):
             pooling = self._pooling(step)
@@ -186,19 +185,23 @@ class _Quantizer:
 
     def _convolution(self, step: ConvolutionStep,
                      output: Quantization | None) -> QuantizedConvolution | None:
-        conv = step.convolution
+        """None where bytes cannot stand for it."""
+        conv, tensors = step.convolution, self.known.tensors
+        if conv.expression is not None:
+            return None
         if conv.planar:
-            channels = self.known.pictures.get(step.inputs[0])
-            if channels is None:
+            inputs = self.known.pictures.get(step.inputs[0])
+            if inputs is None:
                 return None
             if conv.residual:
-                channels = (*channels, self.known.tensors[step.inputs[-1]])
-            return QuantizedConvolution(conv, channels, output,
-                                        moments=self.known.moments.get(step.output))
-        if any(t not in self.known.tensors for t in step.inputs):
+                inputs = (*inputs, tensors[step.inputs[-1]])
+        elif all(t in tensors for t in step.inputs):
+            inputs = tuple(tensors[t] for t in step.inputs)
+        else:
             return None
-        return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output,
-                                    moments=self.known.moments.get(step.output))
+        found = QuantizedConvolution(conv, inputs, output,
+                                     moments=self.known.moments.get(step.output))
+        return found if found.fits() else None
 
     def _output(self, step: ConvolutionStep) -> Quantization:
         """How bytes stand for a convolution's result; where its clamp would fall on differing
@@ -207,12 +210,6 @@ class _Quantizer:
         if not clamp_fits(step.convolution.low, step.convolution.high, found):
             found = self.known.tensors[step.output] = found.of_all_channels()
         return found
-
-    def _kernel(self, quantized: QuantizedConvolution | None) -> ModuleType | None:
-        if (quantized is None or quantized.convolution.expression is not None
-                or not quantized.fits()):
-            return None
-        return kernel_for(quantized, self.isa)
 
     def _pooling(self, step: PoolingStep) -> QuantizedPooling | None:
         if any(t not in self.known.tensors for t in step.inputs):
@@ -242,18 +239,12 @@ class _Quantizer:
         return found
 
     def _dense(self, step: DenseStep) -> Layer | None:
-        dense = step.dense
-        weight = dense.weight[:, :, None, None]
-        channels = weight.shape[1]
-        conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
-                           high=dense.high)
+        conv = of_one_pixel(step.dense)
         quantized = QuantizedConvolution(
-            conv, (self.known.tensors[step.inputs[0]],) * channels, None)
-        if dense.expression or not quantized.fits():
+            conv, (self.known.tensors[step.inputs[0]],) * conv.input_channels, None)
+        if step.dense.expression or not quantized.fits():
             return None
-        layer = convolution.make(quantized, self.isa, **convolution.options(quantized, self.isa)[0])
-        # The step's vector has two dimensions.
-        return replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
+        return make_dense(quantized, self.isa)
 
     def _byte(self, tensor: Tensor) -> Tensor:
         if tensor not in self.bytes:

@@ -10,13 +10,13 @@ import numpy as np
 import tvm
 
 from run_model_tools.kernels.int8.from_float32 import calibration, quantize, sensitivity
+from run_model_tools.kernels.int8.from_float32.calibration import Host
 from run_model_tools.kernels.int8.from_float32.fallback import (
     Chooser,
     Demand,
     share_for_bytes,
     work,
 )
-from run_model_tools.kernels.int8.from_float32.host import Host
 from run_model_tools.kernels.int8.from_float32.readers import readers
 from run_model_tools.kernels.int8.from_float32.search import LEAST_WORK, Try, best_try
 from run_model_tools.kernels.int8.quantized import Quantization

@@ -13,9 +13,8 @@ import numpy as np
 from tvm import relay
 from tvm.contrib import graph_executor
 
-from run_model_tools.kernels.int8.from_float32.calibration import FloatPlan
+from run_model_tools.kernels.int8.from_float32.calibration import FloatPlan, Host
 from run_model_tools.kernels.int8.from_float32.fallback import Sensitivity, grouped
-from run_model_tools.kernels.int8.from_float32.host import Host
 from run_model_tools.kernels.int8.from_float32.quantize import Quantizations, layers_alone
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import ConvolutionStep, Step
