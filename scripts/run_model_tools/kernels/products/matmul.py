@@ -138,83 +138,34 @@ def options(product: Product, isa: Isa) -> list[dict]:
 def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: bool = False) -> Layer:
     """A layer with these parameters; its inputs are inputs_of()."""
     batch, rows, columns = product.shape
-    depth, lanes = product.depth, isa.lanes
-    number = _number(product, isa, amx)
-    in_word = 4 // _BYTES[number]
-    sizes = tiled_matmul.Sizes(rows, depth, columns, _BYTES[number])
-    words = sizes.words if amx else -(-depth // in_word)
-    weights = None if amx else product.compact_weights(isa)
-    if weights is not None:
-        words = -(-depth // CHUNK) * CHUNK  # that are made float32
-    row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
+    form = _Form.of(product, isa, tile, parts, amx)
     sources = product.sources()
-    units = batch * parts[0] * parts[1]
-    tasks = units
-    if batch > 1:
-        tasks = max(1, min(units, 16, product.multiply_adds // _TASK))
-    defines: dict[str, object] = {
-        **(isa.dot_defines() if number == "int8" else isa.defines()),
-        **row_tiles.defines("ROW", "ROWS"), **vector_tiles.defines("VECTOR", "VECTORS"),
-        "BATCH": batch, "ROWS": rows, "DEPTH": depth,
-        "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
-        **_left(product, sources, lanes, in_word > 1)}
-    tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
-    group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
-    defines["GROUP"] = group
-    scratch = 0
-    if amx:
-        defines.update(sizes.defines(row_tiles.largest))
-    if "LEFT_STRIDE" not in defines:
-        # Of an odd number of rows AMX's two tiles read one more.
-        scratch = (row_tiles.largest + amx) * words
-        scratch = -(-scratch // lanes) * lanes
     constants = list(sources.constants)
-    if isinstance(product.right, View):
-        defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
-        scratch += group * tile_bytes // 4
-    elif weights is not None:
-        defines.update(weights.defines(), WEIGHTS=f"((const unsigned char *)constants["
-                                                  f"{len(constants)}])")
-        constants.append(weights.packed(vector_tiles.spread(), lanes))
-        if row_tiles.tiles > parts[0]:
-            # All rows of tiles read what is made float32 once.
-            defines["LEFT_SCRATCH"] = scratch
-            scratch += group * tile_bytes // 4
-        else:
-            defines["UNPACKS_CHUNKS"] = 1
-    else:
-        packed = _packed_weights(product, vector_tiles, lanes, number, words)
-        defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
-        constants.append(packed)
-        share = -(-row_tiles.tiles // parts[0])
-        if (lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS
-                and not amx):
-            defines["AHEAD"] = share
-    is_whole = number in ("int8", "int16")
-    if number == "bfloat16":
-        defines["BFLOAT16"] = 1
-    if is_whole:
-        defines["WHOLE"] = in_word
-    if number == "int8":
-        assert isinstance(product.right, np.ndarray)
-        defines["COLUMN_SUMS"] = f"((const int *)constants[{len(constants)}])"
-        sums = product.right.sum(0, dtype=np.float64).astype(np.int32)
-        constants.append(np.pad(sums, (0, -columns % lanes)))
-        if product.left_low is not None:
-            defines["LEFT_LOW"] = float(product.left_low)
-    if product.scale != 1 and (is_whole or weights or "WEIGHTS" not in defines):
-        defines["SCALE"] = float(product.scale)
-    defines.update(_epilogue(product, sources, lanes, constants))
+    units = batch * parts[0] * parts[1]
+    tasks = units if batch == 1 else max(1, min(units, 16, product.multiply_adds // _TASK))
+    left = _left(product, sources, isa.lanes, form.in_word > 1)
+    scratch = 0
+    if "LEFT_STRIDE" not in left:
+        # Of an odd number of rows AMX's two tiles read one more.
+        scratch = -(-(form.rows.largest + amx) * form.words // isa.lanes) * isa.lanes
+    right, right_scratch = _right_side(form, sources, constants, scratch)
+    defines: dict[str, object] = {
+        **(isa.dot_defines() if form.number == "int8" else isa.defines()),
+        **form.rows.defines("ROW", "ROWS"), **form.vectors.defines("VECTOR", "VECTORS"),
+        "BATCH": batch, "ROWS": rows, "DEPTH": product.depth, "COLUMNS": columns, "PARTS": tasks,
+        "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1], "GROUP": form.group, **left,
+        **(form.sizes.defines(form.rows.largest) if amx else {}), **right,
+        **_number_defines(form, constants), **_epilogue(product, sources, isa.lanes, constants)}
     by = {"float32": "", "bfloat16": "bf16", "int16": "pairs",
-          "int8": "" if amx else isa.dot or ""}[number] + ("amx" if amx else "")
+          "int8": "" if amx else isa.dot or ""}[form.number] + ("amx" if amx else "")
     note = {"kernel": "matmul", "tile": list(tile), "parts": list(parts),
             "multiply_adds": product.multiply_adds}
-    if weights is not None:
-        by, note["weights"] = weights.variant, weights.kind
-    return Layer("matmul_bf16" if number == "bfloat16" else "matmul", "f32-gemm.c.in", defines,
+    if form.weights is not None:
+        by, note["weights"] = form.weights.variant, form.weights.kind
+    return Layer("matmul_bf16" if form.number == "bfloat16" else "matmul", "f32-gemm.c.in", defines,
                  (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
-                 product.shape, scratch_bytes=4 * scratch,
+                 product.shape, scratch_bytes=4 * (scratch + right_scratch),
                  variant=isa.variant(*tile) + by, note=note)
 
 
@@ -229,6 +180,107 @@ def _number(product: Product, isa: Isa, amx: bool) -> str:
     if product.is_whole and isa.multiplies_pairs:
         return "int16"
     return "bfloat16" if amx and isa.bfloat16 else "float32"
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a product is computed."""
+
+    product: Product
+    isa: Isa
+    number: str
+    """Of _BYTES."""
+    amx: bool
+    sizes: tiled_matmul.Sizes
+    weights: CompactWeights | None
+    """Those of fewer bits."""
+    rows: Even
+    vectors: Even
+    """Of both sides, the tiles."""
+    row_parts: int
+    words: int
+    """Of 4 bytes, how many the sum over the depth takes of a row and of a column."""
+
+    @classmethod
+    def of(cls, product: Product, isa: Isa, tile: list[int], parts: list[int], amx: bool) -> _Form:
+        _, rows, columns = product.shape
+        number = _number(product, isa, amx)
+        sizes = tiled_matmul.Sizes(rows, product.depth, columns, _BYTES[number])
+        weights = None if amx else product.compact_weights(isa)
+        words = sizes.words if amx else -(-product.depth * _BYTES[number] // 4)
+        if weights is not None:
+            words = -(-product.depth // CHUNK) * CHUNK  # that are made float32
+        return cls(product, isa, number, amx, sizes, weights, *_tiles(product, isa, tile, parts),
+                   parts[0], words)
+
+    @property
+    def in_word(self) -> int:
+        """Numbers."""
+        return 4 // _BYTES[self.number]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.number in ("int8", "int16")
+
+    @property
+    def tile_bytes(self) -> int:
+        """Of the columns of a tile, packed."""
+        count = vectors(self.product.shape[-1], self.isa)
+        return self.words * -(-count // self.vectors.tiles) * self.isa.lanes * 4
+
+    @property
+    def group(self) -> int:
+        """Tiles of columns, whose packed numbers stay in the cache while rows are multiplied."""
+        return max(1, min(self.vectors.tiles, _GROUP_BYTES // self.tile_bytes))
+
+
+def _right_side(form: _Form, sources: Sources, constants: list[np.ndarray],
+                begin: int) -> tuple[dict[str, object], int]:
+    """The macros of the right side, whose weights become constants, and how many float32 numbers it
+    needs of the scratch memory, from `begin` on."""
+    product, lanes = form.product, form.isa.lanes
+    of_group = form.group * form.tile_bytes // 4
+    if isinstance(product.right, View):
+        return _right(product.right, sources, lanes) | {"LEFT_SCRATCH": begin}, of_group
+    place_of = f"constants[{len(constants)}]"
+    if form.weights is not None:
+        defines = form.weights.defines() | {"WEIGHTS": f"((const unsigned char *){place_of})"}
+        constants.append(form.weights.packed(form.vectors.spread(), lanes))
+        if form.rows.tiles > form.row_parts:
+            # All rows of tiles read what is made float32 once.
+            return defines | {"LEFT_SCRATCH": begin}, of_group
+        return defines | {"UNPACKS_CHUNKS": 1}, 0
+    packed = _packed_weights(product, form.vectors, lanes, form.number, form.words)
+    constants.append(packed)
+    defines = {"WEIGHTS": f"((const float *){place_of})"}
+    share = -(-form.rows.tiles // form.row_parts)
+    if (lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS
+            and not form.amx):
+        defines["AHEAD"] = share
+    return defines, 0
+
+
+def _number_defines(form: _Form, constants: list[np.ndarray]) -> dict[str, object]:
+    """The macros of what is multiplied, and by what the sums are; of bytes, those of the columns
+    become a constant."""
+    product = form.product
+    defines: dict[str, object] = {}
+    if form.number == "bfloat16":
+        defines["BFLOAT16"] = 1
+    if form.is_whole:
+        defines["WHOLE"] = form.in_word
+    if form.number == "int8":
+        assert isinstance(product.right, np.ndarray)
+        defines["COLUMN_SUMS"] = f"((const int *)constants[{len(constants)}])"
+        sums = product.right.sum(0, dtype=np.float64).astype(np.int32)
+        constants.append(np.pad(sums, (0, -len(sums) % form.isa.lanes)))
+        if product.left_low is not None:
+            defines["LEFT_LOW"] = float(product.left_low)
+    # Other weights are packed scaled.
+    if product.scale != 1 and (form.is_whole or form.weights is not None
+                               or isinstance(product.right, View)):
+        defines["SCALE"] = float(product.scale)
+    return defines
 
 
 def _packed_weights(product: Product, tiles: Even, lanes: int, number: str,
