@@ -210,8 +210,38 @@ def _schedule(te, final, op, extents, best):
         schedule[partial].set_scope("local")
     factors = [schedule.cache_read(tensor, "shared", [partial]) for tensor in op.input_tensors]
 
-    stage = schedule[output]
-    (_, _, tf, fi), (_, vy, ty, _), (_, vx, tx, _) = best["tiles"]
+    thread = _bind_tiles(te, schedule[output], extents, best["tiles"], is_divided)
+    sums = schedule[partial]
+    sums.compute_at(schedule[output], thread)
+    reduced = list(sums.op.reduce_axis)
+    if is_divided:
+        # What is left of the axis that was divided comes last.
+        reduced.insert(0, reduced.pop())
+    step, channel = sums.split(reduced[0], factor=best["channels"])
+    sums.reorder(step, channel, *reduced[1:], *sums.op.axis)
+    # Not every compiler keeps results in registers that a loop counts through.
+    for axis in sums.op.axis:
+        sums.unroll(axis)
+    threads = math.prod(lanes for *_, lanes, _ in best["tiles"])
+    for tensor, factor in zip(op.input_tensors, factors):
+        schedule[factor].compute_at(sums, step)
+        _load(te, schedule[factor], tensor, extents, len(reduced), threads)
+
+    if output.op != final.op and output != final:
+        each = bind_each(te, schedule[final])
+        if is_divided and final.op != op:
+            if same:
+                schedule[op].set_scope("local")
+                schedule[op].compute_at(schedule[final], each)
+            else:
+                bind_each(te, schedule[op])
+    return schedule
+
+
+def _bind_tiles(te, stage, extents, sizes, is_divided):
+    """Gives each tile of the result a group of threads; of one that is divided the first axis is
+    that of the parts.  Returns the threads' axis."""
+    (_, _, tf, fi), (_, vy, ty, _), (_, vx, tx, _) = sizes
     axes = list(stage.op.axis)
     images = [axes.pop(0)] if is_divided else []
     images += axes[:extents.f]
@@ -239,39 +269,22 @@ def _schedule(te, final, op, extents, best):
     for axis in virtual:
         stage.bind(axis, te.thread_axis("vthread"))
     stage.bind(thread, te.thread_axis("threadIdx.x"))
+    return thread
 
-    sums = schedule[partial]
-    sums.compute_at(stage, thread)
-    reduced = list(sums.op.reduce_axis)
-    if is_divided:
-        # What is left of the axis that was divided comes last.
-        reduced.insert(0, reduced.pop())
-    step, channel = sums.split(reduced[0], factor=best["channels"])
-    sums.reorder(step, channel, *reduced[1:], *sums.op.axis)
-    # Not every compiler keeps results in registers that a loop counts through.
-    for axis in sums.op.axis:
-        sums.unroll(axis)
-    for tensor, factor in zip(op.input_tensors, factors):
-        load = schedule[factor]
-        load.compute_at(sums, step)
-        order = list(load.op.axis)
-        row = -1 - len(virtual) if tensor.op.name == patches.NAME else -2
-        if len(reduced) == 1:
-            # Threads read one column of as many rows at once, or write one of patches: rows of an
-            # odd length lie in different banks of shared memory, those of 16 numbers in two.
-            load.storage_align(order[row], 2, 1)
-        if tensor.op.tag == patches.ALONG_KERNELS:
-            order.append(order.pop(row))
-            load.reorder(*order)
-        _, lane = load.split(load.fuse(*order), factor=tf * ty * tx)
-        load.bind(lane, te.thread_axis("threadIdx.x"))
 
-    if output.op != final.op and output != final:
-        each = bind_each(te, schedule[final])
-        if is_divided and final.op != op:
-            if same:
-                schedule[op].set_scope("local")
-                schedule[op].compute_at(schedule[final], each)
-            else:
-                bind_each(te, schedule[op])
-    return schedule
+def _load(te, stage, tensor, extents, reduced, threads):
+    """Has so many threads load a part of a factor into shared memory, for sums along `reduced`
+    axes."""
+    order = list(stage.op.axis)
+    # Patches have the axes of the picture last.
+    pictures = sum(axis is not None for axis in (extents.y, extents.x))
+    row = -1 - pictures if tensor.op.name == patches.NAME else -2
+    if reduced == 1:
+        # Threads read one column of as many rows at once, or write one of patches: rows of an
+        # odd length lie in different banks of shared memory, those of 16 numbers in two.
+        stage.storage_align(order[row], 2, 1)
+    if tensor.op.tag == patches.ALONG_KERNELS:
+        order.append(order.pop(row))
+        stage.reorder(*order)
+    _, lane = stage.split(stage.fuse(*order), factor=threads)
+    stage.bind(lane, te.thread_axis("threadIdx.x"))

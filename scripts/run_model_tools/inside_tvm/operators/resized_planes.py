@@ -48,6 +48,63 @@ def converters():
     return exchanged(importer, lambda known: {**known, "LargestOfResized": convert})
 
 
+class _Taps:
+    """Of which elements of a line those of the resized line are sums, `lanes` of them at once."""
+
+    def __init__(self, tir, ib, name, extent, lanes, cubic, single_first):
+        self.tir, self.ib, self.extent, self.lanes = tir, ib, extent, lanes
+        self.cubic, self.single_first = cubic, single_first
+        self.count = 2 if cubic is None else 4
+        self.places, self.shares = (
+            ib.allocate(dtype, (self.count * lanes,), name=kind + name,
+                        scope="local" if lanes == 1 else "global")
+            for kind, dtype in (("place_", "int32"), ("share_", "float32")))
+
+    def find(self, at, size, lane):
+        """Those of the element at a place of the line, whose resized size is given."""
+        tir, ib = self.tir, self.ib
+        half = _number(tir, 0.5)
+        position = (at.astype("float32") + half) / (
+            size.astype("float32") / _number(tir, self.extent)) - half
+        if self.single_first:
+            position = tir.Select(size < 2, _number(tir, 0), position)
+        position = ib.let("position", position)
+        first = ib.let("first", tir.floor(position))
+        share = ib.let("share", position - first)
+        for i, weight in enumerate(_weights(tir, share, self.cubic)):
+            place = first.astype("int32") + (i - self.count // 2 + 1)
+            self.places[i * self.lanes + lane] = tir.max(tir.min(place, self.extent - 1), 0)
+            self.shares[i * self.lanes + lane] = weight
+
+    def sum(self, lane, element):
+        """`element`: gives that at a place of the line."""
+        total = _number(self.tir, 0)
+        for i in range(self.count):
+            at = i * self.lanes + lane
+            total = total + self.shares[at] * element(self.places[at])
+        return total
+
+
+def _number(tir, value):
+    return tir.const(value, "float32")
+
+
+def _weights(tir, share, cubic):
+    """Of the elements around a place that lies so far behind the last one before it."""
+    one = _number(tir, 1)
+    if cubic is None:
+        return [one - share, share]
+
+    def near(d):
+        return (_number(tir, cubic + 2) * d - _number(tir, cubic + 3)) * d * d + one
+
+    def far(d):
+        return ((_number(tir, cubic) * d - _number(tir, 5 * cubic)) * d
+                + _number(tir, 8 * cubic)) * d - _number(tir, 4 * cubic)
+
+    return [far(share + one), near(share), near(one - share), far(_number(tir, 2) - share)]
+
+
 def largest(tvm, heights, widths, planes, cubic, single_first):
     """[count, each]: where the largest element is, counted row by row, the first of equal ones.
 
@@ -57,76 +114,39 @@ def largest(tvm, heights, widths, planes, cubic, single_first):
     """
     tir, te = tvm.tir, tvm.te
     count, each, rows, columns = (int(extent) for extent in planes.shape)
-    taps = 2 if cubic is None else 4
-
-    def number(value):
-        return tir.const(value, "float32")
-
-    def weights(s):
-        if cubic is None:
-            return [number(1) - s, s]
-        a = cubic
-
-        def near(d):
-            return (number(a + 2) * d - number(a + 3)) * d * d + number(1)
-
-        def far(d):
-            return ((number(a) * d - number(5 * a)) * d + number(8 * a)) * d - number(4 * a)
-
-        return [far(s + number(1)), near(s), near(number(1) - s), far(number(2) - s)]
 
     def loops(ins, outs):
         ib = tir.ir_builder.create()
         high, wide, source, out = map(ib.buffer_ptr, [*ins, *outs])
+        none, most = (tir.const(extent, "int64") for extent in (0, _MOST))
 
-        def store_taps(at, size, extent, places, shares, stride, lane):
-            """Of which elements the one at a place of the resized line is a sum."""
-            position = ((at.astype("float32") + number(0.5)) / (
-                size.astype("float32") / number(extent)) - number(0.5))
-            if single_first:
-                position = tir.Select(size < 2, number(0), position)
-            position = ib.let("position", position)
-            first = ib.let("first", tir.floor(position))
-            share = ib.let("share", position - first)
-            for i, weight in enumerate(weights(share)):
-                place = first.astype("int32") + (i - taps // 2 + 1)
-                places[i * stride + lane] = tir.max(tir.min(place, extent - 1), 0)
-                shares[i * stride + lane] = weight
+        def size_of(name, extents, plane):
+            extent = extents[tir.indexdiv(plane, each)]
+            return ib.let(name, tir.max(tir.min(extent, most), none).astype("int32"))
 
         with ib.for_range(0, count * each, "plane", kind="parallel") as plane:
-            across = [ib.allocate(dtype, (taps * _COLUMNS,), name=name, scope="global")
-                      for dtype, name in (("int32", "place_x"), ("float32", "share_x"))]
-            down = [ib.allocate(dtype, (taps,), name=name, scope="local")
-                    for dtype, name in (("int32", "place_y"), ("float32", "share_y"))]
+            across = _Taps(tir, ib, "x", columns, _COLUMNS, cubic, single_first)
+            down = _Taps(tir, ib, "y", rows, 1, cubic, single_first)
             lines = ib.allocate("float32", (rows * _COLUMNS,), name="lines", scope="global")
             line = ib.allocate("float32", (_COLUMNS,), name="line", scope="global")
             best = ib.allocate("float32", (1,), name="best", scope="local")
             where = ib.allocate("int64", (1,), name="where", scope="local")
-            best[0], where[0] = tir.min_value("float32"), tir.const(0, "int64")
-            height, width = (ib.let(name, tir.max(tir.min(
-                extents[tir.indexdiv(plane, each)], tir.const(_MOST, "int64")),
-                tir.const(0, "int64")).astype("int32")) for name, extents in (
-                    ("height", high), ("width", wide)))
-            begin = plane * (rows * columns)
+            best[0], where[0] = tir.min_value("float32"), none
+            height, width = size_of("height", high, plane), size_of("width", wide, plane)
             with ib.for_range(0, tir.indexdiv(width + (_COLUMNS - 1), _COLUMNS), "block") as block:
                 left = block * _COLUMNS
                 with ib.for_range(0, _COLUMNS, "lane") as lane:
-                    store_taps(left + lane, width, columns, *across, _COLUMNS, lane)
+                    across.find(left + lane, width, lane)
                 with ib.for_range(0, rows, "row") as row:
+                    begin = plane * (rows * columns) + row * columns
                     with ib.for_range(0, _COLUMNS, "lane") as lane:
-                        total = number(0)
-                        for i in range(taps):
-                            at = i * _COLUMNS + lane
-                            total = total + across[1][at] * source[
-                                begin + row * columns + across[0][at]]
-                        lines[row * _COLUMNS + lane] = total
+                        lines[row * _COLUMNS + lane] = across.sum(
+                            lane, lambda place, begin=begin: source[begin + place])
                 with ib.for_range(0, height, "y") as y:
-                    store_taps(y, height, rows, *down, 1, 0)
+                    down.find(y, height, 0)
                     with ib.for_range(0, _COLUMNS, "lane") as lane:
-                        total = number(0)
-                        for i in range(taps):
-                            total = total + lines[down[0][i] * _COLUMNS + lane] * down[1][i]
-                        line[lane] = total
+                        line[lane] = down.sum(
+                            0, lambda place, lane=lane: lines[place * _COLUMNS + lane])
                     with ib.for_range(0, tir.min(width - left, _COLUMNS), "lane") as lane:
                         place = (y.astype("int64") * width.astype("int64")
                                  + (left + lane).astype("int64"))
