@@ -10,7 +10,6 @@ from tvm.relay.frontend import tflite as frontend
 
 from run_model_tools.inside_tvm import Refusal, faster_folding
 from run_model_tools.inside_tvm.tflite import (
-    boxes,
     control_flow,
     layout,
     operators,
@@ -65,7 +64,7 @@ class Converter(frontend.OperatorConverter):
         another expression stands for it."""
         self.quantized = {}
         """Of tensors that the file has in whole numbers, the expressions of those."""
-        for family in (boxes, operators, pieces, recurrent, segments, softmax, transposed):
+        for family in (operators, pieces, recurrent, segments, softmax, transposed):
             self.convert_map.update((name, partial(convert, self))
                                     for name, convert in family.CONVERTERS.items())
 

@@ -8,6 +8,7 @@ import numpy as np
 from tvm import relay
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.operators import chosen_boxes
 from run_model_tools.tflite.file import COMPLEX
 
 _MOVES = ("EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE", "STRIDED_SLICE",
@@ -329,6 +330,34 @@ def _squared(x):
     return relay.multiply(x, x)
 
 
+def _suppression(converter, op):
+    """Places, of the fifth version their scores too, and how many there are, zeros behind them; by
+    the operator that ONNX's suppression is computed by."""
+    boxes, scores, *parameters = (int(index) for index in op.InputsAsNumpy())
+    most, overlap, least, *sigma = (converter.known_value(index).ravel() for index in parameters)
+    if any(number.any() for number in sigma):
+        raise Refusal("model", "it lowers the scores of boxes that overlap (NON_MAX_SUPPRESSION_V5 "
+                      "with a sigma), and only leaving them out is supported")
+    (total,), most = converter.shape_of(scores), int(most[0])
+    # An overlap that is as large as the limit is too large here, and not in ONNX.
+    limit = np.nextafter(overlap.astype(np.float32), np.float32(-1))
+    scores = converter.value(scores)
+    candidates = relay.sum(relay.cast(relay.greater(
+        scores, relay.const(least.astype(np.float32))), "int64"), keepdims=True)
+    order = relay.topk(scores, total, ret_type="indices", dtype="int64")
+    found = relay.reshape(chosen_boxes.kept(
+        [relay.reshape(order, (1, 1, total)), relay.expand_dims(converter.value(boxes), 0),
+         relay.reshape(candidates, (1, 1)), relay.const(limit)], most, 0), (most + 1,))
+    found = relay.cast(found, "int32")
+    places = relay.strided_slice(found, [1], [most + 1])
+    count = relay.strided_slice(found, [0], [1])
+    there = relay.less(relay.const(np.arange(most, dtype=np.int32)), count)
+    chosen = relay.where(there, relay.take(scores, places, mode="fast"),
+                         relay.const(np.zeros(most, np.float32)))
+    count = relay.reshape(count, ())
+    return relay.Tuple([places, chosen, count] if sigma else [places, count])
+
+
 CONVERTERS = {
     "SIGN": _unary(relay.sign), "RELU_0_TO_1": _unary(lambda x: relay.clip(x, 0, 1)),
     "ATAN2": _binary(_atan2), "SQUARE": _unary(_squared),
@@ -339,6 +368,7 @@ CONVERTERS = {
     "GELU": _gelu, "SQUEEZE": _squeeze, "CAST": _cast, "BATCH_MATMUL": _batch_matmul,
     "GATHER": _gather, "SELECT": _select, "ONE_HOT": _one_hot, "REVERSE_V2": _reversed,
     "CUMSUM": _cumsum, "TOPK_V2": _topk, "CONV_3D": _conv3d, "RFFT2D": _rfft2d,
+    "NON_MAX_SUPPRESSION_V4": _suppression, "NON_MAX_SUPPRESSION_V5": _suppression,
     "ARG_MAX": lambda converter, op: _place_of_extreme(converter, op, relay.argmax),
     "ARG_MIN": lambda converter, op: _place_of_extreme(converter, op, relay.argmin),
     "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
