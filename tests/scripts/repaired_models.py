@@ -100,5 +100,21 @@ def attention(q, k, v, bias, cap=0.0):
         return np.nan_to_num(weights / weights.sum(-1, keepdims=True)) @ v
 
 
+def attention_step_by_step(q, k, v, state, decay, rate, kind):
+    """With a state; all [batch, steps, heads, size]."""
+    found = []
+    for t in range(q.shape[1]):
+        if kind.startswith("gated"):
+            state = state * np.exp(decay[:, t, :, :, None])
+        u = v[:, t]
+        if kind.endswith("delta"):
+            u = rate[:, t] * (u - np.einsum("bhkv,bhk->bhv", state, k[:, t]))
+        state = state + k[:, t, :, :, None] * u[:, :, None]
+        groups = q.shape[2] // k.shape[2]
+        found.append(np.einsum("bhkv,bhk->bhv", state.repeat(groups, 1), q[:, t])
+                     / np.sqrt(q.shape[-1]))
+    return np.stack(found, 1), state
+
+
 def unless(seen):
     return np.where(seen, 0, -np.inf)

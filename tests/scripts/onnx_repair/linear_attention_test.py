@@ -6,24 +6,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from repaired_models import noise, one, refusal, repaired, run
+from repaired_models import attention_step_by_step, noise, one, refusal, repaired, run
 
 HEADS, SIZE, OUT = 2, 4, 3
-
-
-def step_by_step(q, k, v, state, decay, rate, kind):
-    """All [batch, steps, heads, size]."""
-    found = []
-    for t in range(q.shape[1]):
-        if kind.startswith("gated"):
-            state = state * np.exp(decay[:, t, :, :, None])
-        u = v[:, t]
-        if kind.endswith("delta"):
-            u = rate[:, t] * (u - np.einsum("bhkv,bhk->bhv", state, k[:, t]))
-        state = state + k[:, t, :, :, None] * u[:, :, None]
-        groups = q.shape[2] // k.shape[2]
-        found.append(np.einsum("bhkv,bhk->bhv", state.repeat(groups, 1), q[:, t]) / 2)
-    return np.stack(found, 1), state
 
 
 @pytest.mark.parametrize("kind, steps, groups, width, domain", [
@@ -36,7 +21,8 @@ def test_a_state_is_followed(kind, steps, groups, width, domain):
     k = (k / np.linalg.norm(k, axis=-1, keepdims=True)).astype(np.float32)
     state, rate = noise(2, HEADS, SIZE, OUT), np.abs(noise(2, steps, HEADS, 1)) % 1
     decay = -np.abs(noise(2, steps, HEADS, width))
-    want = step_by_step(*(x.astype(np.float64) for x in (q, k, v, state, decay, rate)), kind)
+    want = attention_step_by_step(
+        *(x.astype(np.float64) for x in (q, k, v, state, decay, rate)), kind)
     arrays = [x.reshape(2, steps, -1) for x in (q, k, v, decay, rate)]
     arrays.insert(3, state)
     if kind in ("linear", "gated"):

@@ -22,7 +22,7 @@ from run_model_tools.onnx_repair.walk import Walk
 
 _STEPS, _STEPS_OF_FEATURES = 64, 16
 """That are computed at once; with a decay for each feature, what is between two steps is a row."""
-_RULES = ("linear", "gated", "delta", "gated_delta")
+RULES = ("linear", "gated", "delta", "gated_delta")
 
 
 @rule("LinearAttention", ignored=("chunk_size",))
@@ -32,8 +32,8 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
     difference from what the state has for the key."""
     graph = walk.graph
     kind = node.attrs.get("update_rule", "gated_delta")
-    if kind not in _RULES:
-        raise invalid(f"its update_rule is '{kind}', and {', '.join(_RULES)} are known")
+    if kind not in RULES:
+        raise invalid(f"its update_rule is '{kind}', and {', '.join(RULES)} are known")
     _check_plain(node, state_window=0)
     heads, of_keys = (int(node.attrs.get(name) or 0) for name in ("q_num_heads", "kv_num_heads"))
     q, k, v = (node.tensor(i) for i in range(3))
@@ -53,9 +53,20 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
         rate = in_heads(walk, _wide(walk, rate), rate.shape[2])
     if heads < of_keys:
         q = repeated(walk, q, of_keys // heads)
-    batch, _, steps, size = k.shape
-    state = _wide(walk, past) if past is not None else graph.constant(
-        np.zeros((batch, of_keys, size, v.shape[-1]), q.dtype))
+    state = None if past is None else _wide(walk, past)
+    y, state = summed_in_state(walk, q, k, v, decay, rate, state)
+    y = transposed(walk, y, [0, 2, 1, 3])
+    y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
+    kind_of_state = kind_of_result if past is None else past.elem_type
+    return [cast(walk, y, kind_of_result), cast(walk, state, kind_of_state)][:max(node.outputs, 1)]
+
+
+def summed_in_state(walk: Walk, q: Value, k: Value, v: Value, decay: Value | None,
+                    rate: Value | None, state: Value | None) -> tuple[Value, Value]:
+    """(results, the state behind the last step) of all [batch, heads, steps, size]."""
+    batch, heads, steps, size = k.shape
+    if state is None:
+        state = walk.graph.constant(np.zeros((batch, heads, size, v.shape[-1]), q.dtype))
     together = _STEPS if decay is None or decay.shape[-1] == 1 else _STEPS_OF_FEATURES
     parts = []
     for start in range(0, steps, together):
@@ -63,10 +74,7 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
                 for x in (q, k, v, decay, rate)]
         part, state = _some_steps(walk, some, state)
         parts.append(part)
-    y = transposed(walk, concatenated(walk, parts, 2), [0, 2, 1, 3])
-    y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
-    kind_of_state = kind_of_result if past is None else past.elem_type
-    return [cast(walk, y, kind_of_result), cast(walk, state, kind_of_state)][:max(node.outputs, 1)]
+    return concatenated(walk, parts, 2), state
 
 
 def _wide(walk: Walk, x: Value) -> Value:
