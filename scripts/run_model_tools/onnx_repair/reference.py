@@ -5,6 +5,7 @@ reference.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -40,6 +41,8 @@ _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt"
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
+
+_PRODUCTS_OF_BYTES = (*_ZERO_POINTS, "QGemm", "QLinearConv", "QLinearMatMul")
 
 _AS_FLOAT8 = np.array([0, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c], np.uint8)
 """FLOAT4E2M1 without its sign as FLOAT8E4M3FN, which has twice as many bits of exponent and three
@@ -161,16 +164,26 @@ def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
     least that the model asks for, and float32 is above all of them.  Windows of keys lose one, as
     ONNX Runtime 1.20 has one more of them than other releases, and than the network was made with.
     QuantizeLinear of float16 reads float32, as in later releases: this one cuts fractions off.
+    Weights of int8 and their zero points are each product's own: what several share ONNX Runtime
+    cannot make uint8 of, without which their sums are not exact.
     stored: what the file `path` holds.
     """
-    halves = _constants_of_float16(stored)
-    if all(node.op_type not in _ZERO_POINTS and not _accuracy_levels(node) and not _windows(node)
-           and not _rounds_float16(node, halves) for node in stored.graph.node):
+    halves, shared = _constants_of_float16(stored), _shared_bytes(stored)
+    if not shared and all(
+            node.op_type not in _ZERO_POINTS and not _accuracy_levels(node) and not _windows(node)
+            and not _rounds_float16(node, halves) for node in stored.graph.node):
         return None
     model = onnx.load(str(path))
     signed = {tensor.name: tensor for tensor in model.graph.initializer
               if tensor.data_type == onnx.TensorProto.INT8}
-    zero, lacking, changed = "run_model:zero", False, False
+    zero, lacking, changed = "run_model:zero", False, bool(shared)
+    for place, node in enumerate(model.graph.node):
+        for index, name in enumerate(node.input):
+            if name in shared and node.op_type in _PRODUCTS_OF_BYTES:
+                own = model.graph.initializer.add()
+                own.CopyFrom(signed[name])
+                own.name = node.input[index] = f"run_model:{name}:{place}:{index}"
+                signed[own.name] = own
     for place, node in reversed(list(enumerate(model.graph.node))):
         if not _rounds_float16(node, halves):
             continue
@@ -197,6 +210,14 @@ def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
     if lacking:
         model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int8), zero))
     return model.SerializeToString()
+
+
+def _shared_bytes(model: onnx.ModelProto) -> set[str]:
+    """Constants of int8 that several products of bytes have."""
+    read = Counter(name for node in model.graph.node if node.op_type in _PRODUCTS_OF_BYTES
+                   for name in node.input)
+    return {tensor.name for tensor in model.graph.initializer
+            if tensor.data_type == onnx.TensorProto.INT8 and read[tensor.name] > 1}
 
 
 def _accuracy_levels(node: onnx.NodeProto) -> list[onnx.AttributeProto]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
-from repaired_models import FLOAT, one, operators, repaired, run, whole
+from onnx import TensorProto, helper
+from repaired_models import FLOAT, model_of, one, operators, repaired, run, whole
 
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
@@ -77,6 +77,19 @@ def test_the_reference_adds_up_bytes_without_zero_points(op, arrays, wanted, tmp
     (have,), who = read_model(tmp_path / "bytes.onnx").run_by(inputs)
     assert who == "onnxruntime"
     np.testing.assert_allclose(have, wanted * (HIGH[0].astype(float) @ HIGH[1]), rtol=1e-5)
+
+
+def test_the_reference_adds_up_bytes_of_weights_that_several_products_share(tmp_path):
+    """Which ONNX Runtime 1.20 cannot make uint8 of."""
+    nodes = [helper.make_node("MatMulInteger", [x, "w", "", "zero"], [f"{x}w"]) for x in "ab"]
+    model = model_of(nodes, dict.fromkeys("ab", (TensorProto.UINT8, HIGH[0].shape)),
+                     {f"{x}w": TensorProto.INT32 for x in "ab"}, 18,
+                     {"w": HIGH[1], "zero": np.int8(0)})
+    onnx.save(model, str(tmp_path / "bytes.onnx"))
+    made, who = read_model(tmp_path / "bytes.onnx").run_by({"a": HIGH[0], "b": HIGH[0] // 2})
+    assert who == "onnxruntime"
+    for have, given in zip(made, (HIGH[0], HIGH[0] // 2), strict=True):
+        np.testing.assert_array_equal(have, given.astype(np.int32) @ HIGH[1].astype(np.int32))
 
 
 def test_constants_of_bytes_are_added_up():
