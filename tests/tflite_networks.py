@@ -212,13 +212,21 @@ class TfliteNetwork:
                                  IsVariable=t["variable"] or None))
         operators = []
         for code, inputs, outputs, options, fields, custom, custom_code in self.operators:
-            lists = {name: b.CreateNumpyVector(np.asarray(value, np.float32))
-                     for name, value in fields.items() if isinstance(value, list)}
+            lists = {name: b.CreateNumpyVector(np.asarray(
+                value, np.float32 if any(isinstance(v, float) for v in value) else np.int64))
+                for name, value in fields.items() if isinstance(value, list)}
+            lists |= {name: b.CreateString(value) for name, value in fields.items()
+                      if isinstance(value, str)}
+            lists |= {name: b.CreateByteVector(value) for name, value in fields.items()
+                      if isinstance(value, bytes)}
             made = table(options, **{**fields, **lists}) if options else None
+            later = "2" if options and hasattr(tflite.BuiltinOptions2, options) else ""
+            kinds = tflite.BuiltinOptions2 if later else tflite.BuiltinOptions
+            said = {f"BuiltinOptions{later}": made, f"BuiltinOptions{later}Type": getattr(
+                kinds, options)} if options else {}
             operators.append(table(
                 "Operator", OpcodeIndex=codes.index((code, custom_code)), Inputs=ints(inputs),
-                Outputs=ints(outputs), BuiltinOptions=made,
-                BuiltinOptionsType=getattr(tflite.BuiltinOptions, options) if options else None,
+                Outputs=ints(outputs), **said,
                 CustomOptions=b.CreateNumpyVector(np.frombuffer(custom, np.uint8))
                 if custom else None))
         return table("SubGraph", Tensors=offsets(tensors), Inputs=ints(self.inputs),

@@ -75,7 +75,7 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     graphs: tuple[int, ...] = ()
     """Numbers of the graphs that it calls: of WHILE the condition's and the body's, of IF those of
-    both branches."""
+    both branches, of what combines numbers the one that says how."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,10 @@ def _check_calls(graphs: list[TfliteGraph]) -> None:
     for graph in graphs:
         for operator in graph.operators:
             called[graph.number] |= set(operator.graphs)
-            given = len(operator.inputs) - (operator.name == "IF")
             for position, number in enumerate(operator.graphs):
                 if not 0 < number < len(graphs):
                     raise Malformed(f"an operator {operator.name} calls a graph that is not there")
-                gives = 1 if operator.name == "WHILE" and not position else len(operator.outputs)
+                given, gives = _taken_and_given(operator, position)
                 if (len(graphs[number].inputs), len(graphs[number].outputs)) != (given, gives):
                     raise Malformed(f"an operator {operator.name} calls a graph that has another "
                                     "number of inputs or outputs")
@@ -166,6 +165,18 @@ def _check_calls(graphs: list[TfliteGraph]) -> None:
         if not ready:
             raise Malformed("graphs of it call each other in a circle")
         done |= ready
+
+
+def _taken_and_given(operator: TfliteOperator, position: int) -> tuple[int, int]:
+    """How many tensors a graph that it calls takes and gives."""
+    count = len(operator.inputs)
+    if operator.name in ("STABLEHLO_SCATTER", "STABLEHLO_REDUCE_WINDOW"):
+        return 2, 1  # The graph says what becomes of two numbers.
+    if operator.name == "STABLEHLO_SORT":
+        return 2 * count, 1  # And here, which of them comes first.
+    if operator.name == "WHILE" and not position:
+        return count, 1
+    return count - (operator.name == "IF"), len(operator.outputs)
 
 
 def _count(length: int, data: bytes) -> int:
@@ -300,18 +311,25 @@ def code_of(code: Any) -> int:
 def _called(operator: Any, name: str) -> tuple[int, ...]:
     import tflite
 
-    if name not in ("WHILE", "IF"):
+    if name not in _CALLS:
         return ()
-    options = tflite.WhileOptions() if name == "WHILE" else tflite.IfOptions()
-    table = operator.BuiltinOptions()
+    kind, fields = _CALLS[name]
+    options = getattr(tflite, kind)()
+    table = (operator.BuiltinOptions2() if hasattr(tflite.BuiltinOptions2, kind)
+             else operator.BuiltinOptions())
     if table is None:
         raise Malformed(f"an operator {name} does not say which graphs it calls")
     options.Init(table.Bytes, table.Pos)
-    if isinstance(options, tflite.WhileOptions):
-        return options.CondSubgraphIndex(), options.BodySubgraphIndex()
-    return options.ThenSubgraphIndex(), options.ElseSubgraphIndex()
+    return tuple(int(getattr(options, field)()) for field in fields)
 
 
+_CALLS = {"WHILE": ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
+          "IF": ("IfOptions", ("ThenSubgraphIndex", "ElseSubgraphIndex")),
+          "STABLEHLO_COMPOSITE": ("StableHLOCompositeOptions", ("DecompositionSubgraphIndex",)),
+          "STABLEHLO_SCATTER": ("StablehloScatterOptions", ("UpdateComputationSubgraphIndex",)),
+          "STABLEHLO_REDUCE_WINDOW": ("StablehloReduceWindowOptions", ("BodySubgraphIndex",)),
+          "STABLEHLO_SORT": ("StablehloSortOptions", ("ComparatorSubgraphIndex",))}
+"""The tables of options that say which graphs an operator calls, and where in them."""
 _NAMES: dict[int, str] = {}
 
 

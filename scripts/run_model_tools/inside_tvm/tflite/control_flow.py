@@ -1,4 +1,5 @@
-"""WHILE and IF of TensorFlow Lite: unrolled, or decided, where what decides is known beforehand.
+"""WHILE and IF of TensorFlow Lite, unrolled or decided where what decides is known beforehand, and
+operators that stand for a graph.
 
 Keras' recurrent layers come as WHILE, as do loops of JAX and PyTorch: their conditions look at
 counters.  So after each iteration what can be computed of the state without the inputs is computed.
@@ -63,3 +64,13 @@ def branches(converter, operator):
                           "inputs, and their results have different shapes")
     condition = relay.reshape(given[0], ())
     return [relay.where(condition, a, b) for a, b in zip(*made)]
+
+
+def composite(converter, operator):
+    """What a graph gives that the operator stands for, of which other devices have a kernel."""
+    return converter.called(converter.file.graphs[operator.graphs[0]],
+                            [converter.value(index) for index in operator.inputs])
+
+
+CALLS = {"WHILE": while_loop, "IF": branches, "STABLEHLO_COMPOSITE": composite}
+"""By operators' names, functions of the converter and one operator."""

@@ -17,6 +17,7 @@ from run_model_tools.inside_tvm.tflite import (
     recurrent,
     segments,
     softmax,
+    stablehlo,
     transposed,
 )
 from run_model_tools.inside_tvm.tflite.seen_by_importer import (
@@ -64,7 +65,7 @@ class Converter(frontend.OperatorConverter):
         another expression stands for it."""
         self.quantized = {}
         """Of tensors that the file has in whole numbers, the expressions of those."""
-        for family in (operators, pieces, recurrent, segments, softmax, transposed):
+        for family in (operators, pieces, recurrent, segments, softmax, stablehlo, transposed):
             self.convert_map.update((name, partial(convert, self))
                                     for name, convert in family.CONVERTERS.items())
 
@@ -79,7 +80,7 @@ class Converter(frontend.OperatorConverter):
 
     def check_unsupported_ops(self):
         missing = sorted({o.name for graph in self._called_graphs() for o in graph.operators
-                          if o.name not in self.convert_map and not o.graphs
+                          if o.name not in self.convert_map and o.name not in control_flow.CALLS
                           and o.name != "TFLite_Detection_PostProcess"})
         if missing:
             raise Refusal("model", "it has operators that are not supported: "
@@ -108,9 +109,8 @@ class Converter(frontend.OperatorConverter):
             if all(self.graph.tensors[i].constant is not None for i in operator.outputs):
                 continue
             op = self.subgraph.Operators(index)
-            if operator.graphs:
-                follow = (control_flow.while_loop if operator.name == "WHILE"
-                          else control_flow.branches)
+            follow = control_flow.CALLS.get(operator.name)
+            if follow is not None:
                 for i, expr in zip(operator.outputs, follow(self, operator)):
                     self.exp_tab.set_expr(self.names[i], expr)
                 continue

@@ -377,6 +377,11 @@ CONVERTERS = {
         _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
     "MATRIX_DIAG": lambda converter, op: _around_zero(converter, op, _diagonal),
     "SCATTER_ND": lambda converter, op: _around_zero(converter, op, _scattered),
+    "RANK": lambda converter, op: relay.const(
+        np.int32(len(converter.shape_of(op.Inputs(0))))),
+    "BROADCAST_ARGS": lambda converter, op: relay.const(np.array(
+        np.broadcast_shapes(*(converter.known_numbers(i) for i in op.InputsAsNumpy())),
+        converter.graph.tensors[int(op.Outputs(0))].dtype)),
     "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
     "REAL": lambda converter, op: _parts(converter, op)[0],
     "IMAG": lambda converter, op: _parts(converter, op)[1],
