@@ -26,6 +26,7 @@ from run_model_tools.onnx_repair.evaluation import (
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads, with_outputs
+from run_model_tools.onnx_repair.plugins import with_functions
 from run_model_tools.onnx_repair.repair import load, repair
 from run_model_tools.onnx_repair.stored_tensors import stored_bytes, tensors_of
 from run_model_tools.onnx_repair.values import FLOAT4, LATER, array_of
@@ -265,11 +266,13 @@ def _may_count_too_much(attrs: dict[str, Any]) -> bool:
 def _made_plainer(model: onnx.ModelProto) -> bool:
     """Writes the newest known versions over newer ones, and float32 over bfloat16, for which
     ONNX Runtime has few operators and NumPy has no type; uint8 over int8 of the weights of
-    ConvInteger, which it has of the former; drops outputs without a name at the end, and names
-    Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
+    ConvInteger, which it has of the former; functions over operators of plugins; drops outputs
+    without a name at the end, and names Split's others, on both of which ONNX Runtime crashes.
+    Says whether there were any.
     """
     changed = _in_older_types(model) or model.ir_version > _NEWEST_IR
     changed = as_float32(model) or changed
+    changed = with_functions(model) or changed
     changed = _with_unsigned_weights(model) or changed
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:

@@ -141,7 +141,7 @@ class Walk:
         node = _node(proto, scope, opsets.get(domain, 1), beside)
         function = self.functions.get((domain, proto.op_type, proto.overload))
         if function is not None:
-            return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
+            return self.call(function, {i.domain: i.version for i in function.opset_import}, node)
         self.graph.source = prefix + (proto.name or next(filter(None, proto.output), proto.op_type))
         if not domain and node.op not in _KNOW_FEW_BITS:
             node.inputs = [self.graph.held(i) if isinstance(i, Value) and i.is_constant else i
@@ -177,10 +177,10 @@ class Walk:
             raise Refused("there is no rule how to compute this operator",
                           "replace it by simpler operators, or register a function for it in the "
                           "file when exporting it.")
-        return self._call(body, {i.domain: i.version for i in body.opset_import} or
+        return self.call(body, {i.domain: i.version for i in body.opset_import} or
                           {"": node.opset}, node)
 
-    def _call(self, function: onnx.FunctionProto, opsets: dict[str, int],
+    def call(self, function: onnx.FunctionProto, opsets: dict[str, int],
               node: Node) -> list[Thing | None]:
         """A function's body in the place of a node."""
         if self._depth > 50:

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from tvm_outputs import Inputs, compiled_outputs, outputs_in, same_as_onnxruntime
 
+from run_model_tools.onnx_repair.reference import reference_outputs
 from small_networks import network
 
 TOP = """
@@ -28,6 +29,11 @@ BOXES = """
 """
 
 
+PLUGIN = """
+    a, b, c, d = TRT.EfficientNMS_TRT<max_output_boxes=40, score_threshold=0.4>(corners, scores)
+    e, f, g, h = TRT.EfficientNMS_TRT<max_output_boxes=400, class_agnostic=1, box_coding=1,
+        score_activation=1, background_class=2>(centers, scores)
+"""
 NAN = "(float[1,80] x) => (int64[] i, int64[] j) { v, i = TopK(x, four) u, j = TopK(x, two) }"
 
 
@@ -83,6 +89,17 @@ def classes_apart() -> tuple[onnx.ModelProto, list[Inputs]]:
                     "scores": random.random((1, 1, 3000)).astype(np.float32)}]
 
 
+def boxes_for_a_plugin() -> tuple[onnx.ModelProto, list[Inputs]]:
+    random = np.random.default_rng(8)
+    corners, centers = (random.random((2, 300, 4)).astype(np.float32) for _ in range(2))
+    corners[..., 2:] += corners[..., :2]
+    inputs = {"corners": corners, "centers": centers,
+              "scores": random.random((2, 300, 3)).astype(np.float32)}
+    header = ", ".join(f"float{list(array.shape)} {name}" for name, array in inputs.items())
+    outputs = ", ".join(f"{'int32' if name in 'adeh' else 'float'}[] {name}" for name in "abcdefgh")
+    return network(f"({header}) => ({outputs}) {{ {PLUGIN} }}", {}, 17), [inputs]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a folder for each of the networks, which are compiled and run by one TVM."""
@@ -91,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     x[0, [3, 50]] = np.nan, np.inf
     compiled_outputs(made, {
         "row": rows_to_sort(1), "rows": rows_to_sort(5), "boxes": boxes_to_choose(),
-        "classes": classes_apart(),
+        "classes": classes_apart(), "plugin": boxes_for_a_plugin(),
         "nan": (network(NAN, {"four": [4], "two": [2]}, 17), [{"x": x}])})
     return made
 
@@ -115,3 +132,13 @@ def test_boxes_that_no_better_one_overlaps(folder):
 def test_boxes_of_classes_apart(folder):
     (found,) = same_as_onnxruntime(folder / "classes")
     assert 300 < len(found) < 2900
+
+
+def test_the_best_boxes_of_a_plugin(folder):
+    with np.load(folder / "plugin/in0.npz") as inputs:
+        want, who = reference_outputs(folder / "plugin/net.onnx", dict(inputs))
+    assert who == "onnxruntime"
+    assert want[4].min() > 40 and want[4].max() < 400
+    for have, known in zip(outputs_in(folder / "plugin/0.npz"), want, strict=True):
+        assert have.dtype == known.dtype and have.shape == known.shape
+        np.testing.assert_allclose(have, known, atol=1e-6)
