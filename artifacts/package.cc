@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include <run_model/labels.h>
 #include <run_model/npz.h>
 #include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
@@ -125,6 +126,20 @@ Package open_package(const PackageRequest& request) {
   // A graph has its parameters elsewhere: the file beside it is not its own.
   if (files.graph.empty() && !package.arrays.empty()) read_arrays(package);
   return package;
+}
+
+std::vector<Task> choose_tasks(const TaskRequest& request, const Package& package) {
+  std::vector<Task> tasks;
+  if (!request.tasks.empty()) {
+    tasks = read_tasks(request.tasks);
+  } else if (package.metadata) {
+    tasks = package.metadata->tasks;
+  }
+  for (Task& task : tasks) {
+    if (request.score_threshold) set_score_threshold(task, *request.score_threshold);
+    if (!request.labels.empty() && lacks_labels(task)) task.labels = read_labels(request.labels);
+  }
+  return tasks;
 }
 
 }  // namespace run_model

@@ -118,9 +118,8 @@ int run_model_open(const char* name, const char* artifacts, const run_model_opti
       // By which of an artifact's targets are chosen.
       own.request.device = run_model::device_type_name(own.devices[0].device_type).value_or("");
     }
-    own.labels = text_or_empty(chosen.labels);
-    own.tasks = text_or_empty(chosen.tasks);
-    if (chosen.score_threshold != 0.0) own.score_threshold = chosen.score_threshold;
+    own.tasks = {text_or_empty(chosen.tasks), {}, text_or_empty(chosen.labels)};
+    if (chosen.score_threshold != 0.0) own.tasks.score_threshold = chosen.score_threshold;
     own.threads = chosen.threads;
     *model = new run_model_model(own);
   });

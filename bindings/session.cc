@@ -42,16 +42,10 @@ ExecutorOptions executor_options(const SessionOptions& options) {
 }
 
 std::vector<Task> tasks_of(const SessionOptions& options, const Package& package) {
-  std::vector<Task> tasks;
-  if (!options.tasks.empty()) {
-    tasks = read_tasks(options.tasks);
-  } else if (package.metadata) {
-    tasks = package.metadata->tasks;
-  }
-  if (tasks.empty()) tasks.push_back({ClassificationTask(), {}, std::nullopt});
-  for (Task& task : tasks) {
-    if (options.score_threshold) set_score_threshold(task, *options.score_threshold);
-    if (!options.labels.empty() && lacks_labels(task)) task.labels = read_labels(options.labels);
+  std::vector<Task> tasks = choose_tasks(options.tasks, package);
+  if (tasks.empty()) {
+    tasks.push_back({ClassificationTask(), {}, std::nullopt});
+    if (!options.tasks.labels.empty()) tasks[0].labels = read_labels(options.tasks.labels);
   }
   return tasks;
 }

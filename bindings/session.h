@@ -19,18 +19,16 @@ namespace run_model {
 
 struct SessionOptions {
   PackageRequest request;
-  std::vector<DLDevice> devices;          // one; none: what the artifact was compiled for
-  std::filesystem::path labels;           // of a classifier's classes; empty: the artifact's
-  std::filesystem::path tasks;            // in place of the artifact's; empty: those
-  std::optional<double> score_threshold;  // in place of those of the tasks
-  int threads = 0;                        // 0: as many as the machine has cores
+  TaskRequest tasks;
+  std::vector<DLDevice> devices;  // one; none: what the artifact was compiled for
+  int threads = 0;                // 0: as many as the machine has cores
 };
 
 // Not safe to use from two threads at once.
 class Session {
  public:
-  // Throws as open_package, read_labels, read_tasks, set_score_threshold,
-  // ThreadPool and GraphExecutor do, and Error(kMismatch) where the metadata is another model's.
+  // Throws as open_package, choose_tasks, ThreadPool and GraphExecutor do, and Error(kMismatch)
+  // where the metadata is another model's.
   explicit Session(const SessionOptions& options);
 
   GraphExecutor& executor() { return executor_; }

@@ -157,9 +157,9 @@ class Model:
         """`artifacts`: a folder, a library or an archive, as the program run_model takes; `name` of
         the model, where the folder may have several.  `target`: one of a folder's; `device`: "cpu",
         "opencl", "vulkan:1" …, else what it was compiled for; `threads`: 0 for as many as the
-        machine has cores; `labels`: a file with the names of classes or points; `tasks`: a file
-        that says what the outputs mean (postprocess/README.md); `score_threshold`: of detections,
-        in place of the tasks' own; `verify`: whether checksums are compared.
+        machine has cores; `labels`: a file with the names of classes, where the tasks have none;
+        `tasks`: a file that says what the outputs mean (postprocess/README.md); `score_threshold`:
+        of detections, in place of the tasks' own; `verify`: whether checksums are compared.
         """
         if score_threshold is not None and not 0 < score_threshold <= 1:
             raise Error(f"score_threshold is {score_threshold}, and not above 0 and up to 1", 2)

@@ -163,30 +163,22 @@ void PictureRunner::load_detector() {
 }
 
 void PictureRunner::choose_tasks() {
-  if (!settings_.task.empty()) {
-    tasks_ = read_tasks(settings_.task);
-  } else if (loaded_.package.metadata) {
-    tasks_ = loaded_.package.metadata->tasks;
+  TaskRequest request{settings_.task, settings_.score_threshold, {}};
+  if (settings_.labels_given) request.labels = settings_.labels;
+  tasks_ = run_model::choose_tasks(request, loaded_.package);
+  if (!tasks_.empty()) return;
+  if (settings_.needs_task) {
+    throw Error(ErrorKind::kUsage,
+                "nothing says what this model's outputs mean: the artifact has no metadata with "
+                "tasks",
+                "describe them with --task FILE.json (postprocess/README.md)");
   }
-  if (tasks_.empty()) {
-    if (settings_.needs_task) {
-      throw Error(ErrorKind::kUsage,
-                  "nothing says what this model's outputs mean: the artifact has no metadata with "
-                  "tasks",
-                  "describe them with --task FILE.json (postprocess/README.md)");
-    }
-    if (!settings_.labels_found) {
-      throw Error(ErrorKind::kUsage, "the argument LABELS is missing",
-                  "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help "
-                  "shows more");
-    }
-    labels_ = read_labels(settings_.labels);
-    return;
+  if (!settings_.labels_found) {
+    throw Error(ErrorKind::kUsage, "the argument LABELS is missing",
+                "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help "
+                "shows more");
   }
-  for (Task& task : tasks_) {
-    if (settings_.score_threshold) set_score_threshold(task, *settings_.score_threshold);
-    if (settings_.labels_given && lacks_labels(task)) task.labels = read_labels(settings_.labels);
-  }
+  labels_ = read_labels(settings_.labels);
 }
 
 std::vector<NetworkOutput> PictureRunner::outputs() {

@@ -125,5 +125,29 @@ TEST_F(PackageTest, EmptyFilesAreRefused) {
   EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFormat, "model.params' is empty"));
 }
 
+TEST_F(PackageTest, TasksAreTheFilesElseTheArtifacts) {
+  EXPECT_TRUE(choose_tasks({}, open()).empty());
+  Package package = open();
+  package.metadata = Metadata();
+  package.metadata->tasks = {{ClassificationTask(), {"own"}, std::nullopt},
+                             {DetectionTask(), {}, std::nullopt}};
+  folder_.write("labels.txt", "cat\ndog\n");
+  folder_.write("task.json", R"({"kind": "embedding", "output": 0})");
+  TaskRequest request{{}, 0.75, folder_ / "labels.txt"};
+  std::vector<Task> tasks = choose_tasks(request, package);
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(tasks[0].labels, std::vector<std::string>{"own"});
+  EXPECT_EQ(tasks[1].labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(std::get<DetectionTask>(tasks[1].what).score_threshold, 0.75);
+  request.tasks = folder_ / "task.json";
+  tasks = choose_tasks(request, package);
+  ASSERT_EQ(tasks.size(), 1U);
+  EXPECT_EQ(tasks[0].kind(), TaskKind::kEmbedding);
+  EXPECT_TRUE(tasks[0].labels.empty());  // of an embedding, which has no classes
+  request.tasks = folder_ / "other.json";
+  EXPECT_TRUE(
+      throws_error([&] { choose_tasks(request, package); }, ErrorKind::kFile, "other.json"));
+}
+
 }  // namespace
 }  // namespace run_model

@@ -43,6 +43,17 @@ struct Package {
 // kUsage).
 Package open_package(const PackageRequest& request);
 
+// What is said beside an artifact about what its outputs mean.
+struct TaskRequest {
+  std::filesystem::path tasks{};            // a file, in place of the artifact's; empty: those
+  std::optional<double> score_threshold{};  // in place of those of the tasks
+  std::filesystem::path labels{};           // of the classes of tasks that have no names for them
+};
+
+// The tasks; none where neither the file nor the artifact has any. Throws as read_tasks() and
+// read_labels() do.
+std::vector<Task> choose_tasks(const TaskRequest& request, const Package& package);
+
 // Compares the metadata, if there is any, with the model that was loaded of `package`: a file that
 // was left beside another graph would give wrong preprocessing without a word. Throws
 // Error(kMismatch) when it describes other inputs or outputs.

@@ -37,7 +37,7 @@ typedef struct run_model_model run_model_model;
 typedef struct {
   const char* target; /* one of a folder's targets; null: the one that fits this machine */
   const char* device; /* "cpu", "opencl", "vulkan:1" …; null: what the artifact was compiled for */
-  const char* labels; /* names of classes or points, one a line; null: the artifact's, if any */
+  const char* labels; /* names of classes, one a line, where the tasks have none; may be null */
   const char* tasks;  /* file that says what outputs mean (--task); null: the artifact's tasks */
   double score_threshold; /* of detections, in place of the tasks' own; 0: those */
   int threads;            /* 0: as many as the programs take by themselves */
