@@ -1,9 +1,10 @@
 """Writes a wheel of the Python module and its library, which `pip install` takes (PEP 427).
 
-  make_wheel.py --version V --machine M --readme FILE --out FOLDER SOURCE=PLACE ...
+  make_wheel.py --version V --machine M --readelf PROGRAM --readme FILE --out FOLDER
+                SOURCE=PLACE ...
 
-SOURCE becomes run_model/PLACE. It is for every release of Python 3, and for glibc on the machine M,
-as `uname -m` names it.
+SOURCE becomes run_model/PLACE. It is for every release of Python 3, and on the machine M, as
+`uname -m` names it, for systems that have what its libraries ask for (wheel_tag.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import os
 import time
 import zipfile
 from pathlib import Path
+
+from wheel_tag import platform_tag
 
 
 def metadata(version: str, readme: str) -> str:
@@ -28,15 +31,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", required=True)
     parser.add_argument("--machine", required=True)
+    parser.add_argument("--readelf", required=True)
     parser.add_argument("--readme", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("files", nargs="+", metavar="SOURCE=PLACE")
     args = parser.parse_args()
 
-    tag = f"py3-none-linux_{args.machine}"
+    sources = {place: Path(source)
+               for source, _, place in (text.rpartition("=") for text in args.files)}
+    libraries = {place: source for place, source in sources.items() if ".so" in place}
+    tag = f"py3-none-{platform_tag(args.readelf, args.machine, libraries)}"
     information = f"run_model-{args.version}.dist-info"
-    contents = {f"run_model/{place}": Path(source).read_bytes()
-                for source, _, place in (text.rpartition("=") for text in args.files)}
+    contents = {f"run_model/{place}": source.read_bytes() for place, source in sources.items()}
     contents["run_model/py.typed"] = b""  # its annotations count (PEP 561)
     contents[f"{information}/METADATA"] = metadata(args.version, args.readme.read_text()).encode()
     contents[f"{information}/WHEEL"] = ("Wheel-Version: 1.0\nGenerator: run_model\n"
