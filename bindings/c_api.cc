@@ -4,12 +4,14 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <run_model/decode.h>
+#include <run_model/dtype.h>
 #include <run_model/error.h>
 #include "bindings/session.h"
 #include "runtime/devices/device_name.h"
@@ -89,12 +91,42 @@ void describe(const run_model::TensorInfo& tensor, std::string name, std::size_t
           tensor.dtype};
 }
 
+// What models say of bool, and DLPack since its release 0.7.
+constexpr DLDataType kModelBool{kDLUInt, 1, 1};
+constexpr DLDataType kDlpackBool{6, 8, 1};
+
+// The tensor's numbers where they are, which the caller keeps.
+run_model::Tensor borrowed(DLTensor tensor) {
+  if (run_model::same_dtype(tensor.dtype, kDlpackBool)) tensor.dtype = kModelBool;
+  DLManagedTensor managed{tensor, nullptr, nullptr};  // which what is made of it needs
+  const run_model::Tensor seen = run_model::Tensor::from_dlpack(&managed);
+  return run_model::Tensor::view(seen.data(), seen.shape(), seen.dtype(), nullptr);
+}
+
 void check_tensor(const DLTensor& tensor) {
   const bool has_shape = tensor.ndim == 0 || (tensor.ndim > 0 && tensor.shape != nullptr);
   if (has_shape && tensor.data != nullptr) return;
   throw Error(ErrorKind::kUsage, has_shape ? "the tensor's data is a null pointer"
                                            : "the tensor has " + std::to_string(tensor.ndim) +
                                                  " dimensions and no shape that says how long");
+}
+
+// A tensor that another framework handed over, once it is ours.
+struct Received {
+  Received() = default;
+  Received(const Received&) = delete;
+  Received& operator=(const Received&) = delete;
+  ~Received() {
+    if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
+  }
+  DLManagedTensor* tensor = nullptr;
+};
+
+const run_model::GraphExecutor& executor_with_output(const run_model_model* model,
+                                                     std::size_t index) {
+  const run_model::GraphExecutor& executor = given(model, "the model").session.executor();
+  check_index(index, executor.outputs().size(), "output");
+  return executor;
 }
 
 }  // namespace
@@ -151,10 +183,8 @@ int run_model_input_info(run_model_model* model, size_t index, run_model_tensor_
 
 int run_model_output_info(run_model_model* model, size_t index, run_model_tensor_info* info) {
   return guarded([&] {
-    const run_model::Session& session = given(model, "the model").session;
-    check_index(index, session.executor().outputs().size(), "output");
-    describe(session.executor().outputs()[index], session.output_name(index), index, model->outputs,
-             given(info, "the place for the answer"));
+    describe(executor_with_output(model, index).outputs()[index], model->session.output_name(index),
+             index, model->outputs, given(info, "the place for the answer"));
   });
 }
 
@@ -162,8 +192,19 @@ int run_model_set_input(run_model_model* model, size_t index, const DLTensor* te
   return guarded([&] {
     run_model::Session& session = session_with_input(model, index);
     check_tensor(given(tensor, "the tensor"));
-    DLManagedTensor managed{*tensor, nullptr, nullptr};
-    session.executor().set_input(index, run_model::Tensor::from_dlpack(&managed));
+    session.executor().set_input(index, borrowed(*tensor));
+  });
+}
+
+int run_model_share_input(run_model_model* model, size_t index, DLManagedTensor* tensor) {
+  return guarded([&] {
+    run_model::Session& session = session_with_input(model, index);
+    check_tensor(given(tensor, "the tensor").dl_tensor);
+    const run_model::Tensor seen = borrowed(tensor->dl_tensor);
+    const auto owner = std::make_shared<Received>();
+    session.executor().set_input_zero_copy(
+        index, run_model::Tensor::view(seen.data(), seen.shape(), seen.dtype(), owner));
+    owner->tensor = tensor;
   });
 }
 
@@ -219,11 +260,18 @@ int run_model_run(run_model_model* model) {
 
 int run_model_output(run_model_model* model, size_t index, DLTensor* view) {
   return guarded([&] {
-    const run_model::GraphExecutor& executor = given(model, "the model").session.executor();
-    check_index(index, executor.outputs().size(), "output");
+    const run_model::GraphExecutor& executor = executor_with_output(model, index);
+    DLTensor& answer = given(view, "the place for the view");
     run_model::Tensor& kept = model->views[index];
     kept = executor.output(index);
-    given(view, "the place for the view") = kept.dl_tensor();
+    answer = kept.dl_tensor();
+  });
+}
+
+int run_model_share_output(run_model_model* model, size_t index, DLManagedTensor** tensor) {
+  return guarded([&] {
+    given(tensor, "the place for the tensor") = nullptr;
+    *tensor = executor_with_output(model, index).output(index).to_dlpack();
   });
 }
 

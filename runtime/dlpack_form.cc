@@ -1,5 +1,7 @@
 #include "runtime/dlpack_form.h"
 
+#include <algorithm>
+
 #include <run_model/dtype.h>
 #include <run_model/error.h>
 
@@ -7,7 +9,9 @@ namespace run_model {
 namespace {
 
 bool is_dense(const DLTensor& tensor) {
-  if (tensor.strides == nullptr) return true;
+  if (tensor.strides == nullptr || std::count(tensor.shape, tensor.shape + tensor.ndim, 0) != 0) {
+    return true;  // of no elements any strides are right
+  }
   std::int64_t expected = 1;
   for (int i = tensor.ndim - 1; i >= 0; --i) {
     // The stride of a dimension of one element is never used.

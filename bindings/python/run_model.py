@@ -25,6 +25,7 @@ import numpy as np
 _KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}  # DLPack's codes, by NumPy's kinds
 _BFLOAT16 = 4
 _CPU = 1
+_ALIGNMENT = 128  # what compiled code may rely on
 
 
 class Error(Exception):
@@ -56,6 +57,11 @@ class _Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int),
                 ("dtype", _DataType), ("shape", ctypes.POINTER(ctypes.c_int64)),
                 ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
 
 
 class _Info(ctypes.Structure):
@@ -95,7 +101,8 @@ def _load() -> ctypes.CDLL:
             "open": [text, text, place(_Options), place(model)], "close": [model],
             "input_count": [model, place(size)], "output_count": [model, place(size)],
             "input_info": [model, size, place(_Info)], "output_info": [model, size, place(_Info)],
-            "set_input": [model, size, place(_Tensor)],
+            "set_input": [model, size, place(_Tensor)], "share_input": [model, size, model],
+            "share_output": [model, size, place(place(_Managed))],
             "load_pixels": [text, place(pixels), place(whole), place(whole)],
             "free_pixels": [pixels], "set_region": [model, place(_Region)],
             "regions": [model, model, place(text)],
@@ -132,6 +139,38 @@ def _dtype(given: _DataType) -> np.dtype:
     if kind is None or given.lanes != 1 or given.bits % 8:
         raise Error(f"NumPy has no type {given.code} of {given.bits} bits", 6)
     return np.dtype(f"{kind}{given.bits // 8}")
+
+
+class _Shared:
+    """Memory of a model, which NumPy looks at and nobody is to write to."""
+
+    def __init__(self, managed: Any) -> None:
+        self._managed = managed
+        tensor = managed.contents.tensor
+        self.__array_interface__ = {
+            "version": 3, "shape": tuple(tensor.shape[:tensor.ndim]),
+            "typestr": _dtype(tensor.dtype).str,
+            "data": ((tensor.data or 0) + tensor.byte_offset, True)}
+
+    def __del__(self) -> None:
+        self._managed.contents.deleter(ctypes.addressof(self._managed.contents))
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.argtypes, _capsule_pointer.restype = (ctypes.py_object, ctypes.c_char_p), \
+    ctypes.c_void_p
+_rename_capsule = ctypes.pythonapi.PyCapsule_SetName
+_rename_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_USED = b"used_dltensor"  # which a capsule goes by whose tensor was taken; has to stay
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """np.empty() where a model can read the array itself: set_input(copy=False)."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    memory = np.empty(count * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start:start + count * dtype.itemsize].view(dtype).reshape(shape)
 
 
 def load_picture(path: str | os.PathLike[str]) -> np.ndarray:
@@ -178,12 +217,24 @@ class Model:
         """In their order; shapes that depend on inputs are those of the last run."""
         return self._infos("output")
 
-    def set_input(self, key: int | str, value: Any) -> None:
+    def set_input(self, key: int | str, value: Any, copy: bool | None = True) -> None:
         """Copies an array into an input, by its name or number.  Another type of the same kind is
-        converted: whole numbers have to fit, floats are rounded."""
+        converted: whole numbers have to fit, floats are rounded.
+
+        `copy=False`: runs read the array itself, which is kept, and later changes of its numbers
+        are seen.  It has to be writable, dense, of the input's type, and aligned as
+        run_model.empty() makes it; tensors of other frameworks are taken through DLPack.
+        `copy=None`: where that is so, else a copy."""
         index = self._index(key)
+        if not copy:
+            misfit = self._share_input(index, value)
+            if not misfit:
+                return
+            if copy is not None:
+                raise Error(f"'{self.inputs[index].name}' needs a copy: {misfit}", 6)
         dtype = self.inputs[index].dtype
-        array = np.asarray(value)
+        only_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+        array = np.from_dlpack(value) if only_dlpack else np.asarray(value)
         if array.dtype != dtype:
             converted = array.astype(dtype, casting="same_kind")
             if dtype.kind != "f" and (converted != array).any():
@@ -229,15 +280,15 @@ class Model:
         with self._lock:
             _call("run", self._open())
 
-    def get_output(self, index: int) -> np.ndarray:
-        """A copy of an output of the last run."""
-        view = _Tensor()
+    def get_output(self, index: int, copy: bool = True) -> np.ndarray:
+        """An output of the last run.  `copy=False`: an array to be read only that is the model's
+        own memory.  It has these numbers until the next run or another value for an input, and may
+        be kept longer than the model."""
+        managed = ctypes.POINTER(_Managed)()
         with self._lock:
-            _call("output", self._open(), index, ctypes.byref(view))
-            copy = np.empty(tuple(view.shape[:view.ndim]), _dtype(view.dtype))
-            if copy.nbytes:
-                ctypes.memmove(copy.ctypes.data, view.data + view.byte_offset, copy.nbytes)
-        return copy
+            _call("share_output", self._open(), index, ctypes.byref(managed))
+            shared = np.asarray(_Shared(managed))
+            return shared.copy() if copy else shared
 
     def results(self, classes: int = 5) -> list[dict[str, Any]]:
         """What the last run found in the picture that was set: a dictionary for each task, with
@@ -309,6 +360,31 @@ class Model:
             infos = [self._info(kind, i) for i in range(self._count(kind))]
             return [TensorInfo(info.name.decode(), tuple(info.shape[:info.ndim]),
                                _dtype(info.dtype)) for info in infos]
+
+    def _share_input(self, index: int, value: Any) -> str:
+        """Lets the model read a tensor where it is; else why it cannot."""
+        self._open()
+        try:
+            if value.__dlpack_device__()[0] != _CPU:
+                return "it is not in the CPU's memory"
+            capsule = value.__dlpack__()
+            managed = _capsule_pointer(capsule, b"dltensor")
+            tensor = _Managed.from_address(managed).tensor
+            if ((tensor.data or 0) + tensor.byte_offset) % _ALIGNMENT:
+                return f"it is not aligned to {_ALIGNMENT} bytes, as run_model.empty() makes arrays"
+        except AttributeError:
+            return f"{type(value).__name__} has no __dlpack__"
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            return str(error)
+        try:
+            with self._lock:
+                _call("share_input", self._open(), index, managed)
+        except Error as error:
+            if error.code not in (2, 6):
+                raise
+            return str(error)
+        _rename_capsule(capsule, _USED)
+        return ""
 
     def _index(self, key: int | str) -> int:
         if not isinstance(key, str):

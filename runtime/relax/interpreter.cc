@@ -35,8 +35,9 @@ FfiValue value_of(const Tensor& tensor, RelaxInputKind kind, bool bool_is_a_type
   }
   if (kind == RelaxInputKind::kNumber) return number_of(tensor);
   const bool is_bool = bool_is_a_type && same_dtype(tensor.dtype(), kPlainBoolType);
+  // An output may be the input itself, and outlive it.
   return make_tensor(tensor.shape(), is_bool ? kFfiBoolType : tensor.dtype(), tensor.data(),
-                     nullptr);
+                     std::make_shared<Tensor>(tensor));
 }
 
 }  // namespace

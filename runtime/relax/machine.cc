@@ -113,7 +113,7 @@ RelaxMachine::RelaxMachine(const RelaxExecutable& executable, const ModelLibrary
     : executable_(executable),
       library_(library),
       tracer_(tracer),
-      memory_(std::make_shared<Workspace>()) {
+      memory_(std::make_shared<Memory>()) {
   functions_.reserve(executable.functions.size());
   for (std::size_t i = 0; i < executable.functions.size(); ++i) functions_.push_back(resolve(i));
   constants_.reserve(executable.constants.size());
@@ -168,13 +168,25 @@ FfiValue RelaxMachine::constant(std::size_t number) {
 }
 
 FfiValue RelaxMachine::allocate_storage(std::size_t bytes) {
-  void* data = memory_->allocate(bytes);
+  const auto allocated = [&] {
+    const std::lock_guard lock(memory_->mutex);
+    return memory_->blocks.allocate(bytes);
+  };
+  void* data = allocated();
   if (data == nullptr) {
     throw Error(ErrorKind::kIncompatible, "the system refused " + std::to_string(bytes) +
                                               " bytes of memory for the model's tensors");
   }
-  std::shared_ptr<void> owner(data, [memory = memory_](void* block) { memory->free(block); });
+  std::shared_ptr<void> owner(data, [memory = memory_](void* block) {
+    const std::lock_guard lock(memory->mutex);
+    memory->blocks.free(block);
+  });
   return make_storage(std::move(owner), bytes, 0);
+}
+
+std::size_t RelaxMachine::held_bytes() const {
+  const std::lock_guard lock(memory_->mutex);
+  return memory_->blocks.held_bytes();
 }
 
 FfiValue RelaxMachine::allocate_tensor(std::span<const std::int64_t> shape, DLDataType dtype) {

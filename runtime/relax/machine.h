@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,7 +50,7 @@ class RelaxMachine {
   // Calls what a value of a function stands for.
   FfiValue call(const FfiFunctionObject& function, std::span<const FfiAny> arguments);
 
-  // Memory for tensors, which is used again once nobody holds it.
+  // Memory for tensors, which is used again once nobody holds it. Any thread may let go of it.
   FfiValue allocate_storage(std::size_t bytes);
   FfiValue allocate_tensor(std::span<const std::int64_t> shape, DLDataType dtype);
 
@@ -57,9 +58,14 @@ class RelaxMachine {
   Tracer* tracer() const { return tracer_; }
 
   // Bytes held for tensors.
-  std::size_t held_bytes() const { return memory_->held_bytes(); }
+  std::size_t held_bytes() const;
 
  private:
+  struct Memory {
+    std::mutex mutex;
+    Workspace blocks;
+  };
+
   FfiValue resolve(std::size_t number);
   FfiValue constant(std::size_t number);
   FfiValue run(const RelaxFunction& function, std::span<const FfiAny> arguments);
@@ -70,7 +76,7 @@ class RelaxMachine {
   const RelaxExecutable& executable_;
   const ModelLibrary& library_;
   Tracer* tracer_;
-  std::shared_ptr<Workspace> memory_;
+  std::shared_ptr<Memory> memory_;
   std::vector<FfiValue> functions_;
   std::vector<FfiValue> constants_;
   std::size_t depth_ = 0;  // of calls in each other

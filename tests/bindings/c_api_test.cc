@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <run_model/c_api.h>
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -109,6 +111,77 @@ TEST_F(CApiTest, OtherTensorsAreRefused) {
   EXPECT_EQ(run_model_set_input(model_, 0, nullptr), RUN_MODEL_USAGE);
   DLTensor shapeless{numbers.data(), {kDLCPU, 0}, 4, {kDLFloat, 32, 1}, nullptr, nullptr, 0};
   EXPECT_EQ(run_model_set_input(model_, 0, &shapeless), RUN_MODEL_USAGE);
+}
+
+struct Given {
+  explicit Given(std::size_t numbers, DLDataType dtype = {kDLFloat, 32, 1}) : memory(numbers + 32) {
+    auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    first = memory.data() + (128 - address % 128) % 128 / sizeof(float);
+    tensor.dl_tensor = {first, {kDLCPU, 0}, 4, dtype, shape.data(), nullptr, 0};
+    tensor.manager_ctx = this;
+    tensor.deleter = [](DLManagedTensor* given) {
+      ++static_cast<Given*>(given->manager_ctx)->deleted;
+    };
+  }
+
+  std::vector<float> memory;
+  std::vector<std::int64_t> shape{1, 3, 4, 4};
+  float* first;
+  DLManagedTensor tensor{};
+  int deleted = 0;
+};
+
+TEST_F(CApiTest, InputsThatAreShared) {
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  Given given(48), other(48);
+  std::fill_n(given.first, 48, 0.25F);
+  ASSERT_EQ(run_model_share_input(model_, 0, &given.tensor), RUN_MODEL_OK) << error();
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK) << error();
+  EXPECT_THAT(scores(), ElementsAre(4, 4, 4));
+  given.first[0] += 1;  // which the model sees
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  EXPECT_THAT(scores(), ElementsAre(5, 4, 4));
+  Given wrong(48, {kDLInt, 32, 1}), unaligned(48);
+  unaligned.tensor.dl_tensor.byte_offset = 4;
+  EXPECT_EQ(run_model_share_input(model_, 0, &wrong.tensor), RUN_MODEL_MISMATCH);
+  EXPECT_EQ(run_model_share_input(model_, 0, &unaligned.tensor), RUN_MODEL_MISMATCH);
+  EXPECT_THAT(error(), HasSubstr("128 bytes"));
+  EXPECT_EQ(run_model_share_input(model_, 0, nullptr), RUN_MODEL_USAGE);
+  EXPECT_EQ(wrong.deleted + unaligned.deleted + given.deleted, 0);
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  EXPECT_THAT(scores(), ElementsAre(5, 4, 4));  // what was refused changed nothing
+  ASSERT_EQ(run_model_share_input(model_, 0, &other.tensor), RUN_MODEL_OK);
+  EXPECT_EQ(given.deleted, 1);
+  std::vector<float> copied(48, 0.5F);
+  ASSERT_EQ(set({1, 3, 4, 4}, copied.data()), RUN_MODEL_OK);
+  EXPECT_EQ(other.deleted, 1);
+  EXPECT_EQ(other.first[0], 0.0F);  // not written to
+  Given last(48);
+  ASSERT_EQ(run_model_share_input(model_, 0, &last.tensor), RUN_MODEL_OK);
+  run_model_close(model_);
+  model_ = nullptr;
+  EXPECT_EQ(last.deleted, 1);
+}
+
+TEST_F(CApiTest, OutputsThatAreSharedStay) {
+  ASSERT_EQ(open(), RUN_MODEL_OK) << error();
+  std::vector<float> numbers(48, 0.25F);
+  ASSERT_EQ(set({1, 3, 4, 4}, numbers.data()), RUN_MODEL_OK);
+  ASSERT_EQ(run_model_run(model_), RUN_MODEL_OK);
+  DLManagedTensor* shared = nullptr;
+  ASSERT_EQ(run_model_share_output(model_, 0, &shared), RUN_MODEL_OK) << error();
+  DLTensor view{};
+  ASSERT_EQ(run_model_output(model_, 0, &view), RUN_MODEL_OK);
+  EXPECT_EQ(shared->dl_tensor.data, view.data);
+  EXPECT_EQ(run_model_share_output(model_, 0, nullptr), RUN_MODEL_USAGE);
+  DLManagedTensor* none = shared;
+  EXPECT_EQ(run_model_share_output(model_, 1, &none), RUN_MODEL_USAGE);
+  EXPECT_EQ(none, nullptr);
+  run_model_close(model_);
+  model_ = nullptr;
+  const auto* first = static_cast<const float*>(shared->dl_tensor.data);
+  EXPECT_THAT(std::vector<float>(first, first + 3), ElementsAre(4, 4, 4));
+  shared->deleter(shared);
 }
 
 TEST_F(CApiTest, APictureBecomesAnInputAndResults) {

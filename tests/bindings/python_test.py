@@ -5,6 +5,7 @@ RUN_MODEL_PYTHON is the folder with both, RUN_MODEL_PROGRAM the program.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -69,6 +70,69 @@ def test_tensors(run_model, model):
     np.testing.assert_array_equal(model(swapped)[0], by_order)
 
 
+def test_arrays_that_a_model_shares(run_model, model):
+    (item,) = model.inputs
+    want = model(np.full(item.shape, 0.25))[0]
+    x = run_model.empty(item.shape)
+    x[:] = 0.25
+    references = sys.getrefcount(x)
+    model.set_input(0, x, copy=False)
+    assert sys.getrefcount(x) > references
+    model.run()
+    shared = model.get_output(0, copy=False)
+    np.testing.assert_array_equal(shared, want)
+    with pytest.raises(ValueError, match="read-only"):
+        shared[:] = 0
+    again = model.get_output(0, copy=False)
+    assert np.shares_memory(shared, again)
+    assert not np.shares_memory(shared, model.get_output(0))
+    x[:] = np.random.default_rng(1).standard_normal(item.shape)  # which the model sees
+    model.run()
+    assert (shared != want).any() and (shared == model(x)[0]).all()
+    assert sys.getrefcount(x) == references  # the copy took its place
+    model.set_input(0, x, copy=False)
+    kept = model.get_output(0)
+    del again
+    model.close()
+    assert sys.getrefcount(x) == references
+    gc.collect()
+    np.testing.assert_array_equal(shared, kept)  # memory that outlives the model
+
+
+def test_what_cannot_be_shared_is_copied_or_refused(run_model, model):
+    shape = model.inputs[0].shape
+    fits = run_model.empty(shape)
+    fits[:] = 0.5
+    frozen = fits.view()
+    frozen.flags.writeable = False
+    beside = run_model.empty(fits.size + 1)[1:].reshape(shape)
+    beside[:] = fits
+    want = model(fits)[0]
+    for other in (fits.astype(np.float64), fits[..., ::-1], beside, frozen, fits.tolist()):
+        with pytest.raises(run_model.Error, match="needs a copy") as caught:
+            model.set_input(0, other, copy=False)
+        assert caught.value.code == 6
+        model.set_input(0, np.zeros(shape))
+        model.set_input(0, other, copy=None)
+        model.run()
+        np.testing.assert_array_equal(model.get_output(0), want)
+    with pytest.raises(run_model.Error, match="given"):
+        model.set_input(0, fits[0], copy=None)
+
+    class OnlyDlpack:  # as tensors of other frameworks are
+        def __dlpack__(self, **how: object) -> object:
+            return fits.__dlpack__(**how)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return fits.__dlpack_device__()
+
+    for copy in (True, False, None):
+        model.set_input(0, np.zeros(shape))
+        model.set_input(0, OnlyDlpack(), copy=copy)
+        model.run()
+        np.testing.assert_array_equal(model.get_output(0), want)
+
+
 def test_what_does_not_fit_is_refused(run_model, model):
     for call, code in ((lambda: model(np.zeros((1, 3, 224, 223))), 6),
                        (lambda: model.set_input("other", 0), 6),
@@ -87,6 +151,7 @@ def test_what_does_not_fit_is_refused(run_model, model):
         model.run()
 
 
+@pytest.mark.compiles
 def test_types_other_than_float32(run_model, tmp_path):
     network = save_network(tmp_path / "net.onnx", """
         (int32[2,3] a, bool[2,3] m) => (int32[2,3] y, bool[2,3] n) {
@@ -100,6 +165,11 @@ def test_types_other_than_float32(run_model, tmp_path):
         assert y.dtype == np.int32 and n.dtype == np.bool_
         np.testing.assert_array_equal(y, np.where(m, a, -a))
         np.testing.assert_array_equal(n, ~m)
+        shared = run_model.empty(m.shape, bool)
+        shared[:] = ~m
+        net.set_input("m", shared, copy=False)
+        net.run()
+        np.testing.assert_array_equal(net.get_output(1, copy=False), m)
         with pytest.raises(run_model.Error, match="beyond its range"):
             net(a + 1, m)  # which int32 has not
         with pytest.raises(TypeError):
@@ -140,6 +210,7 @@ def program_json(*arguments: object) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.compiles
 def test_a_model_looks_at_what_another_one_finds(run_model, finder):
     want = program_json("fixed", finder, PICTURE, "--task", finder / "colours.json", "--detector",
                         "fixed")
@@ -169,6 +240,7 @@ def test_a_model_looks_at_what_another_one_finds(run_model, finder):
         run_model.Model(finder, "fixed", score_threshold=0)
 
 
+@pytest.mark.compiles
 def test_sides_that_a_model_leaves_open(run_model, finder):
     with run_model.Model(finder, "open", tasks=finder / "colours.json") as model:
         assert model.inputs[0].shape == (1, 3, -1, -1)

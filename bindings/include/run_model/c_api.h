@@ -88,6 +88,13 @@ RUN_MODEL_API int run_model_output_info(run_model_model* model, size_t index,
 /* Copies a tensor in CPU memory, dense and in row-major order (strides null or so). */
 RUN_MODEL_API int run_model_set_input(run_model_model* model, size_t index, const DLTensor* tensor);
 
+/* The same without a copy: each run reads the tensor itself, which must also be aligned to 128
+ * bytes, until the input is set otherwise.  Its deleter is called, by the thread that is then in a
+ * function of this interface, once neither the model nor an output that is the input itself needs
+ * it; where this fails, the tensor stays the caller's and the input as it was. */
+RUN_MODEL_API int run_model_share_input(run_model_model* model, size_t index,
+                                        DLManagedTensor* tensor);
+
 /* Decodes a picture file as the program run_model does: `width` x `height` pixels from top to
  * bottom without gaps, three bytes R, G, B each, which run_model_free_pixels() frees. */
 RUN_MODEL_API int run_model_load_pixels(const char* path, uint8_t** pixels, int* width,
@@ -112,8 +119,16 @@ RUN_MODEL_API int run_model_set_pixels(run_model_model* model, size_t index, con
 /* Fails where an input was never set. */
 RUN_MODEL_API int run_model_run(run_model_model* model);
 
-/* A view of an output of the last run, valid until the next run or the model is closed. */
+/* A view of an output of the last run, to be read only.  `data` and `shape` are valid until the
+ * same output is asked for again, the next run, another tensor for an input, or the model is
+ * closed. */
 RUN_MODEL_API int run_model_output(run_model_model* model, size_t index, DLTensor* view);
+
+/* The same memory, to be read only, which stays until the tensor's deleter is called: also when the
+ * model is closed.  Later runs may write other numbers to it.  The deleter may be called by any
+ * thread, also while the model runs. */
+RUN_MODEL_API int run_model_share_output(run_model_model* model, size_t index,
+                                         DLManagedTensor** tensor);
 
 /* What the outputs of the last run say of the picture that was set last, as the artifact's tasks
  * read them, else of the first output's classes: the JSON list that `run_model --json` has as

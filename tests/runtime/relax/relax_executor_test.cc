@@ -130,6 +130,35 @@ TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
   }
 }
 
+TEST(RelaxExecutorTest, OutputsOfAnInterpretedModelOutliveIt) {
+  ExecutableBuilder builder;  // main(choice, x) = x, or 2 * x
+  builder.begin("main", {"choice", "x"}, 5);
+  builder.check_numbers(1, true, "ErrorContext(fn=main)");
+  builder.new_pair(3);
+  builder.call(4, "vm.builtin.read_if_cond", {reg(0)});
+  builder.branch(4, 2);
+  builder.ret(1);
+  builder.call(kRelaxVoid, "add", {reg(1), reg(1), reg(3)});
+  builder.ret(3);
+  Tensor choice = Tensor::empty({}, {kDLUInt, 1, 1});
+  ExecutorOptions options;
+  options.given_inputs = [&] {
+    return std::vector<TensorInfo>{{"choice", {}, choice.dtype(), {}}};
+  };
+  for (const bool truth : {true, false}) {
+    Tensor output;
+    {
+      DebugExecutor executor = executor_of(builder, options);
+      *static_cast<std::uint8_t*>(choice.data()) = truth ? 1 : 0;
+      executor.set_input("choice", choice);
+      executor.set_input_zero_copy(executor.input_index("x"), floats({1, 2}));
+      executor.run();
+      output = executor.output(0);
+    }
+    EXPECT_TRUE(has_elements(floats_of(output), {truth ? 1.0F : 2.0F, truth ? 2.0F : 4.0F}));
+  }
+}
+
 // main(x) = the number of x at `offset` + its first one.
 ExecutableBuilder viewing_executable(std::int64_t offset) {
   ExecutableBuilder builder;
