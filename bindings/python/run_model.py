@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 import threading
 from pathlib import Path
@@ -126,8 +127,20 @@ def _call(name: str, *arguments: Any) -> None:
         raise Error(_LIBRARY.run_model_last_error().decode(errors="replace"), code)
 
 
-def _path(path: str | os.PathLike[str] | None) -> bytes | None:
-    return None if path is None else os.fsencode(path)
+def _text(text: str | os.PathLike[str] | None) -> bytes | None:
+    """A name or path for C, where it would end at a zero."""
+    encoded = None if text is None else os.fsencode(text)
+    if encoded is not None and b"\0" in encoded:
+        raise Error(f"{text!r} holds a character of number 0", 2)
+    return encoded
+
+
+def _number(value: Any, what: str) -> int:
+    """A whole number for C, which would cut off what is too large for it."""
+    number = operator.index(value)
+    if not 0 <= number < 2 ** 31:
+        raise Error(f"{what} is {number}, expected 0 or more and less than 2^31", 2)
+    return number
 
 
 def _dtype(given: _DataType) -> np.dtype:
@@ -178,7 +191,7 @@ def load_picture(path: str | os.PathLike[str]) -> np.ndarray:
     uint8 (height, width, 3), R, G, B."""
     pixels = ctypes.POINTER(ctypes.c_uint8)()
     width, height = ctypes.c_int(), ctypes.c_int()
-    _call("load_pixels", _path(path), *map(ctypes.byref, (pixels, width, height)))
+    _call("load_pixels", _text(path), *map(ctypes.byref, (pixels, width, height)))
     try:
         return np.ctypeslib.as_array(pixels, (height.value, width.value, 3)).copy()
     finally:
@@ -204,11 +217,10 @@ class Model:
             raise Error(f"score_threshold is {score_threshold}, and not above 0 and up to 1", 2)
         self._handle = ctypes.c_void_p()
         self._lock = threading.RLock()
-        encoded = [None if text is None else text.encode() for text in (target, device)]
-        options = _Options(*encoded, _path(labels), _path(tasks), score_threshold or 0.0, threads,
-                           not verify)
-        _call("open", None if name is None else name.encode(), _path(artifacts),
-              ctypes.byref(options), ctypes.byref(self._handle))
+        options = _Options(*map(_text, (target, device, labels, tasks)), score_threshold or 0.0,
+                           _number(threads, "threads"), not verify)
+        _call("open", _text(name), _text(artifacts), ctypes.byref(options),
+              ctypes.byref(self._handle))
         self.inputs: list[TensorInfo] = self._infos("input")
         self._types = [self._info("input", i).dtype for i in range(len(self.inputs))]
 
@@ -236,8 +248,11 @@ class Model:
         only_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
         array = np.from_dlpack(value) if only_dlpack else np.asarray(value)
         if array.dtype != dtype:
-            converted = array.astype(dtype, casting="same_kind")
-            if dtype.kind != "f" and (converted != array).any():
+            with np.errstate(over="ignore"):
+                converted = array.astype(dtype, casting="same_kind")
+            changed = np.isinf(converted) & np.isfinite(array) if dtype.kind == "f" else \
+                converted != array
+            if changed.any():
                 raise Error(f"'{self.inputs[index].name}' is {dtype}, and numbers of {array.dtype} "
                             "beyond its range were given", 6)
             array = converted
@@ -259,12 +274,15 @@ class Model:
         if key is None and len(self.inputs) != 1:
             raise Error(f"the model has {len(self.inputs)} inputs: say which the picture is for", 2)
         index = 0 if key is None else self._index(key)
+        sides = [_number(side, "a side of the size") for side in size]
+        if len(sides) != 2:
+            raise Error(f"the size is {size}, expected width and height", 2)
         part = None if region is None else ctypes.byref(_Region(
             *(region[name] for name in ("x", "y", "width", "height")), region.get("angle", 0.0)))
         if isinstance(picture, (str, bytes, os.PathLike)):
             with self._lock:
                 _call("set_region", self._open(), part)
-                _call("set_picture", self._open(), index, _path(picture), *size)
+                _call("set_picture", self._open(), index, _text(picture), *sides)
             return
         pixels = np.ascontiguousarray(picture)
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -273,7 +291,7 @@ class Model:
         with self._lock:
             _call("set_region", self._open(), part)
             _call("set_pixels", self._open(), index, pixels.ctypes.data, pixels.shape[1],
-                  pixels.shape[0], *size)
+                  pixels.shape[0], *sides)
 
     def run(self) -> None:
         """Runs the model on what was set."""
@@ -286,7 +304,8 @@ class Model:
         be kept longer than the model."""
         managed = ctypes.POINTER(_Managed)()
         with self._lock:
-            _call("share_output", self._open(), index, ctypes.byref(managed))
+            _call("share_output", self._open(), _number(index, "the output"),
+                  ctypes.byref(managed))
             shared = np.asarray(_Shared(managed))
             return shared.copy() if copy else shared
 
@@ -295,7 +314,7 @@ class Model:
         the members that run_model/README.md documents; coordinates are pixels of the picture."""
         found = ctypes.c_char_p()
         with self._lock:
-            _call("results", self._open(), classes, ctypes.byref(found))
+            _call("results", self._open(), _number(classes, "classes"), ctypes.byref(found))
             return json.loads(found.value or b"[]")
 
     def regions(self, detector: Model) -> list[dict[str, Any]]:
@@ -319,8 +338,11 @@ class Model:
     def __call__(self, *arrays: Any, **named: Any) -> list[np.ndarray]:
         """Sets the inputs, by their order or names, runs, and gives all outputs."""
         with self._lock:
-            for key, value in (*enumerate(arrays), *named.items()):
-                self.set_input(key, value)
+            given = {self._index(key): value for key, value in (*enumerate(arrays), *named.items())}
+            if len(given) < len(arrays) + len(named):
+                raise Error("an input was given by its order and by its name", 2)
+            for index, value in given.items():
+                self.set_input(index, value)
             self.run()
             return [self.get_output(i) for i in range(self._count("output"))]
 
@@ -339,6 +361,9 @@ class Model:
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             _LIBRARY.run_model_close(self._handle)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a model cannot be copied or pickled: open it where it is needed")
 
     def _open(self) -> ctypes.c_void_p:
         if not self._handle:
@@ -388,7 +413,10 @@ class Model:
 
     def _index(self, key: int | str) -> int:
         if not isinstance(key, str):
-            return int(key)
+            index = _number(key, "the input")
+            if index >= len(self.inputs):
+                raise Error(f"there is no input {index}: the model has {len(self.inputs)}", 2)
+            return index
         names = [info.name for info in self.inputs]
         if key not in names:
             raise Error(f"the model has no input '{key}', but {', '.join(names)}", 6)

@@ -5,6 +5,7 @@ RUN_MODEL_PYTHON is the folder with both, RUN_MODEL_PROGRAM the program.
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib
 import json
@@ -120,15 +121,15 @@ def test_what_cannot_be_shared_is_copied_or_refused(run_model, model):
         model.set_input(0, fits[0], copy=None)
 
     class OnlyDlpack:  # as tensors of other frameworks are
-        def __dlpack__(self, **how: object) -> object:
-            return fits.__dlpack__(**how)
+        def __dlpack__(self, **options: object) -> object:
+            return fits.__dlpack__(**options)
 
         def __dlpack_device__(self) -> tuple[int, int]:
             return fits.__dlpack_device__()
 
-    for copy in (True, False, None):
+    for how in (True, False, None):
         model.set_input(0, np.zeros(shape))
-        model.set_input(0, OnlyDlpack(), copy=copy)
+        model.set_input(0, OnlyDlpack(), copy=how)
         model.run()
         np.testing.assert_array_equal(model.get_output(0), want)
 
@@ -136,7 +137,16 @@ def test_what_cannot_be_shared_is_copied_or_refused(run_model, model):
 def test_what_does_not_fit_is_refused(run_model, model):
     for call, code in ((lambda: model(np.zeros((1, 3, 224, 223))), 6),
                        (lambda: model.set_input("other", 0), 6),
-                       (lambda: model.get_output(1), 2),
+                       (lambda: model.get_output(1), 2), (lambda: model.get_output(-1), 2),
+                       (lambda: model.set_input(1, 0), 2), (lambda: model.set_input(-1, 0), 2),
+                       (lambda: model(np.zeros((1, 3, 224, 224)), data=0), 2),
+                       (lambda: model(np.full((1, 3, 224, 224), 1e39)), 6),
+                       (lambda: model.see(PICTURE, classes=-1), 2),
+                       (lambda: model.see(PICTURE, size=(2 ** 32, 0)), 2),
+                       (lambda: model.see(PICTURE, size=(5,)), 2),
+                       (lambda: model.see(f"{PICTURE}\0.jpg"), 2),
+                       (lambda: run_model.Model(ARTIFACTS, "squeezenet1_1\0"), 2),
+                       (lambda: run_model.Model(ARTIFACTS, "squeezenet1_1", threads=2 ** 32), 2),
                        (lambda: model.see(LABELS), 7),
                        (lambda: run_model.Model("/nowhere"), 3),
                        (lambda: run_model.Model(ARTIFACTS, "squeezenet1_1", device="gpu:1"), 2),
@@ -144,8 +154,12 @@ def test_what_does_not_fit_is_refused(run_model, model):
         with pytest.raises(run_model.Error) as caught:
             call()
         assert caught.value.code == code and len(str(caught.value)) > 20
+    infinite = np.full((1, 3, 224, 224), np.inf)
+    model.set_input(0, infinite)  # which is infinite as float32 too
     with pytest.raises(TypeError):
         model(np.zeros((1, 3, 224, 224), complex))
+    with pytest.raises(TypeError, match="open it where"):
+        copy.copy(model)
     model.close()
     with pytest.raises(run_model.Error, match="closed"):
         model.run()
