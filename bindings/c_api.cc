@@ -271,7 +271,10 @@ int run_model_output(run_model_model* model, size_t index, DLTensor* view) {
 int run_model_share_output(run_model_model* model, size_t index, DLManagedTensor** tensor) {
   return guarded([&] {
     given(tensor, "the place for the tensor") = nullptr;
-    *tensor = executor_with_output(model, index).output(index).to_dlpack();
+    const run_model::GraphExecutor& executor = executor_with_output(model, index);
+    const run_model::Tensor output = executor.output(index);
+    // What a GPU's driver gave may only be given back while it does nothing else.
+    *tensor = (executor.devices().empty() ? output : output.clone()).to_dlpack();
   });
 }
 

@@ -299,15 +299,21 @@ class Model:
             _call("run", self._open())
 
     def get_output(self, index: int, copy: bool = True) -> np.ndarray:
-        """An output of the last run.  `copy=False`: an array to be read only that is the model's
-        own memory.  It has these numbers until the next run or another value for an input, and may
-        be kept longer than the model."""
-        managed = ctypes.POINTER(_Managed)()
+        """A copy of an output of the last run.  `copy=False`: an array to be read only that is the
+        model's own memory (of a model on a GPU a copy all the same).  It has these numbers until
+        the next run or another value for an input, and may be kept longer than the model."""
+        number = _number(index, "the output")
         with self._lock:
-            _call("share_output", self._open(), _number(index, "the output"),
-                  ctypes.byref(managed))
-            shared = np.asarray(_Shared(managed))
-            return shared.copy() if copy else shared
+            if not copy:
+                managed = ctypes.POINTER(_Managed)()
+                _call("share_output", self._open(), number, ctypes.byref(managed))
+                return np.asarray(_Shared(managed))
+            view = _Tensor()
+            _call("output", self._open(), number, ctypes.byref(view))
+            array = np.empty(tuple(view.shape[:view.ndim]), _dtype(view.dtype))
+            if array.nbytes:
+                ctypes.memmove(array.ctypes.data, view.data + view.byte_offset, array.nbytes)
+            return array
 
     def results(self, classes: int = 5) -> list[dict[str, Any]]:
         """What the last run found in the picture that was set: a dictionary for each task, with

@@ -124,9 +124,9 @@ RUN_MODEL_API int run_model_run(run_model_model* model);
  * closed. */
 RUN_MODEL_API int run_model_output(run_model_model* model, size_t index, DLTensor* view);
 
-/* The same memory, to be read only, which stays until the tensor's deleter is called: also when the
- * model is closed.  Later runs may write other numbers to it.  The deleter may be called by any
- * thread, also while the model runs. */
+/* The same memory, of a model on a GPU a copy, to be read only.  It stays until the deleter
+ * is called, also when the model is closed; later runs may write other numbers to it.  The deleter
+ * may be called by any thread, also while the model runs. */
 RUN_MODEL_API int run_model_share_output(run_model_model* model, size_t index,
                                          DLManagedTensor** tensor);
 
