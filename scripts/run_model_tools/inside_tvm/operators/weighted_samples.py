@@ -7,6 +7,8 @@ from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 _OPERATOR = "weighted_samples"
 _TOGETHER, _TAPS = 4, 4
 """Channels, and elements of each sum, whose places and weights fit registers."""
+_PLACES = 512
+"""Whose sums stay in the nearest cache."""
 
 
 @own_operators.once
@@ -85,18 +87,22 @@ def _by_loops(tvm, planes, places, weights):
         source, at, shares, out = map(ib.buffer_ptr, [*ins, *outs])
         with ib.for_range(0, batch * channels // together, "group", kind="parallel") as group:
             first = ib.let("first", tir.indexdiv(group, channels // together) * (taps * count))
-            for begin in range(0, taps, _TAPS):
-                with ib.for_range(0, count, "place") as place:
-                    found = [(ib.let("where", at[first + tap * count + place]),
-                              ib.let("share", shares[first + tap * count + place]))
-                             for tap in range(begin, min(begin + _TAPS, taps))]
-                    for i in range(together):
-                        plane = group * together + i
-                        terms = [share * source[plane * elements + where].astype("float32")
-                                 for where, share in found]
-                        so_far = [out[plane * count + place].astype("float32")] if begin else []
-                        total = sum([*so_far, *terms[1:]], terms[0])
-                        out[plane * count + place] = total.astype(planes.dtype)
+            with ib.for_range(0, -(-count // _PLACES), "block") as block:
+                end = tir.min(tir.const(_PLACES, "int32"), count - block * _PLACES)
+                for begin in range(0, taps, _TAPS):
+                    with ib.for_range(0, end, "at") as i:
+                        place = block * _PLACES + i
+                        found = [(ib.let("where", at[first + tap * count + place]),
+                                  ib.let("share", shares[first + tap * count + place]))
+                                 for tap in range(begin, min(begin + _TAPS, taps))]
+                        for i in range(together):
+                            plane = group * together + i
+                            terms = [share * source[plane * elements + where].astype("float32")
+                                     for where, share in found]
+                            so_far = [out[plane * count + place].astype("float32")
+                                      ] if begin else []
+                            total = sum([*so_far, *terms[1:]], terms[0])
+                            out[plane * count + place] = total.astype(planes.dtype)
         return ib.get()
 
     out = tir.decl_buffer((batch, channels, count), planes.dtype, "samples")

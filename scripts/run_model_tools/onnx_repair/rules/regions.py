@@ -10,7 +10,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.rules.sampling import stored
+from run_model_tools.onnx_repair.rules.sampling import sampled, stored
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -77,12 +77,19 @@ def roi_align(walk: Walk, node: Node) -> Value:
     maximum = node.attrs.get("mode", "avg") == "max"
     if samples <= 0:
         return (_maxima if maximum else _means)(walk, x, batches, axes, bins)
-    at = [graph.op("Add", low, graph.op("Mul", length, (
-        (np.arange(n * samples) + 0.5) / samples / n)[None].astype(x.dtype)))
-        for (low, length), n in zip(axes, bins)]
-    sampled = _box_samples(walk, x, batches, at, maximum)
-    parts = reshaped(walk, sampled, (count, x.shape[1], bins[0], samples, bins[1], samples))
-    return reduce(walk, "ReduceMax" if maximum else "ReduceMean", parts, [3, 5], False)
+    at = [[graph.op("Add", low, graph.op("Mul", length, (
+        (np.arange(i, n * samples, samples) + 0.5) / samples / n)[None].astype(x.dtype)))
+           for i in range(samples)] for (low, length), n in zip(axes, bins)]
+    if maximum:
+        found = [_box_samples(walk, x, batches, [row, column], True)
+                 for row in at[0] for column in at[1]]
+        return graph.op("Max", *found)
+    # A bin's mean is one sum of all elements between which its samples lie.
+    sides = [[(place, graph.op("Where", outside, graph.like(0, weight),
+                               graph.op("Div", weight, samples)))
+              for each in along for outside, pair in [_sides(walk, each, extent, 1)]
+              for place, weight in pair] for along, extent in zip(at, x.shape[2:])]
+    return _sums(walk, x, batches, sides)
 
 
 def _means(walk: Walk, x: Value, batches: Value, axes: list[tuple[Value, Value]],
@@ -240,37 +247,47 @@ def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
     """[boxes, channels, rows, columns]; the value for outside holds so many elements beyond the
     picture's outermost ones."""
     graph = walk.graph
-    count, rows, columns = at[0].shape[0], at[0].shape[1], at[1].shape[1]
-    _, channels, h, w = x.shape
-    axes = []
-    for place, extent, shape in ((at[0], h, (count, 1, rows, 1)),
-                                 (at[1], w, (count, 1, 1, columns))):
-        place = reshaped(walk, place, shape)
-        outside = graph.op("Or", graph.op("Less", place, -beyond),
-                           graph.op("Greater", place, extent - 1 + beyond))
-        place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
-        place = stored(walk, place)
-        first = graph.op("Floor", place)
-        second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
-        ratio = graph.op("Sub", place, first)
-        axes.append((outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
-                               (second, ratio)]))
-    start = graph.op("Mul", reshaped(walk, cast(walk, batches, TensorProto.INT64),
-                                     (count, 1, 1, 1)), channels)
-    planes = graph.op("Mul", graph.op("Add", start, np.arange(channels).reshape(1, -1, 1, 1)),
-                      h * w)
-    flat = reshaped(walk, x, (x.size,))
-    total: Value | None = None
-    for y_place, y_weight in axes[0][1]:
-        for x_place, x_weight in axes[1][1]:
-            index = graph.op("Add", graph.op("Mul", y_place, w), x_place)
-            index = graph.op("Add", cast(walk, index, TensorProto.INT64), planes)
-            term = graph.op("Mul", graph.op("Gather", flat, index, axis=0),
-                            graph.op("Mul", y_weight, x_weight))
-            if total is None:
-                total = term
-            else:
-                total = graph.op("Max" if maximum else "Add", total, term)
-    assert total is not None
-    outside = graph.op("Or", axes[0][0], axes[1][0])
+    (beside, rows), (above, columns) = (_sides(walk, place, extent, beyond)
+                                        for place, extent in zip(at, x.shape[2:]))
+    total = graph.op("Max", *(_sums(walk, x, batches, [[row], [column]]) for row in rows
+                              for column in columns)) if maximum else _sums(
+        walk, x, batches, [rows, columns])
+    outside = graph.op("Or", graph.op("Unsqueeze", beside, np.array([1, 3])),
+                       graph.op("Unsqueeze", above, np.array([1, 2])))
     return graph.op("Where", outside, graph.like(outside_value, total), total)
+
+
+def _sides(walk: Walk, place: Value, extent: int, beyond: int
+           ) -> tuple[Value, list[tuple[Value, Value]]]:
+    """Of places along an axis: which lie farther outside than so many elements, and the two
+    elements between which the others lie, with their weights."""
+    graph = walk.graph
+    outside = graph.op("Or", graph.op("Less", place, -beyond),
+                       graph.op("Greater", place, extent - 1 + beyond))
+    place = stored(walk, graph.op("Clip", place, graph.like(0, place),
+                                  graph.like(extent - 1, place)))
+    first = graph.op("Floor", place)
+    second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
+    ratio = graph.op("Sub", place, first)
+    return outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)), (second, ratio)]
+
+
+def _sums(walk: Walk, x: Value, batches: Value, sides: list[list[tuple[Value, Value]]]) -> Value:
+    """[boxes, channels, rows, columns]: sums of elements of the boxes' pictures; sides: along each
+    axis, places [boxes, rows or columns] and weights."""
+    graph = walk.graph
+    batch, channels, height, width = x.shape
+    count, rows = sides[0][0][0].shape
+    columns = sides[1][0][0].shape[1]
+    picture = graph.op("Mul", reshaped(walk, cast(walk, batches, TensorProto.INT32), (
+        count, 1, 1)), height * width)
+    ys, xs = ([(reshaped(walk, cast(walk, place, TensorProto.INT32), shape),
+                reshaped(walk, weight, shape)) for place, weight in along]
+              for along, shape in zip(sides, ((count, rows, 1), (count, 1, columns))))
+    taps = [tuple(reshaped(walk, t, (1, count * rows * columns)) for t in (
+        graph.op("Add", graph.op("Add", graph.op("Mul", y, width), column), picture),
+        graph.op("Mul", weight, column_weight))) for y, weight in ys for column, column_weight in xs]
+    planes = reshaped(walk, transposed(walk, x, [1, 0, 2, 3]), (
+        1, channels, batch * height * width))
+    made = reshaped(walk, sampled(walk, planes, taps), (channels, count, rows, columns))
+    return transposed(walk, made, [1, 0, 2, 3])

@@ -32,7 +32,7 @@ _DEFINITION = """(x, places, weights) => (y) {
     parts = Mul(apart, alike)
     y = ReduceSum<keepdims = 0>(parts, two)
 }"""
-"""What _sampled() becomes (inside_tvm/operators/weighted_samples.py)."""
+"""What sampled() becomes (inside_tvm/operators/weighted_samples.py)."""
 
 
 @rule("GridSample")
@@ -77,10 +77,10 @@ def sampled_at(walk: Walk, x: Value, at: list[Value], mode: str = "linear", padd
         if factor is not None:
             weight = factor if weight is None else graph.op("Mul", weight, factor)
         taps.append((place, weight))
-    return _sampled(walk, reshaped(walk, x, (*x.shape[:2], int(np.prod(spatial)))), taps)
+    return sampled(walk, reshaped(walk, x, (*x.shape[:2], int(np.prod(spatial)))), taps)
 
 
-def _sampled(walk: Walk, x: Value, taps: list[tuple[Value, Value | None]]) -> Value:
+def sampled(walk: Walk, x: Value, taps: list[tuple[Value, Value | None]]) -> Value:
     """Sums of elements of planes.
 
     x: [batch, channels, elements]; taps: places in a plane (int32) and what an element there is
