@@ -284,9 +284,12 @@ def _sums(walk: Walk, x: Value, batches: Value, sides: list[list[tuple[Value, Va
     ys, xs = ([(reshaped(walk, cast(walk, place, TensorProto.INT32), shape),
                 reshaped(walk, weight, shape)) for place, weight in along]
               for along, shape in zip(sides, ((count, rows, 1), (count, 1, columns))))
-    taps = [tuple(reshaped(walk, t, (1, count * rows * columns)) for t in (
-        graph.op("Add", graph.op("Add", graph.op("Mul", y, width), column), picture),
-        graph.op("Mul", weight, column_weight))) for y, weight in ys for column, column_weight in xs]
+    every = (1, count * rows * columns)
+    taps: list[tuple[Value, Value | None]] = [
+        (reshaped(walk, graph.op("Add", graph.op("Add", graph.op("Mul", y, width), column),
+                                 picture), every),
+         reshaped(walk, graph.op("Mul", weight, column_weight), every))
+        for y, weight in ys for column, column_weight in xs]
     planes = reshaped(walk, transposed(walk, x, [1, 0, 2, 3]), (
         1, channels, batch * height * width))
     made = reshaped(walk, sampled(walk, planes, taps), (channels, count, rows, columns))
