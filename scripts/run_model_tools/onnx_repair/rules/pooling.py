@@ -82,12 +82,6 @@ def window_of(node: Node, extents: tuple[int, ...], kernel: list[int]) -> Window
     return Window(kernel, strides, dilations, before, needed, after, list(extents), out)
 
 
-_A_BLOCK = 8
-"""Channels from which on kernels of our own pool."""
-_LARGE_WINDOW = 16
-"""Elements."""
-
-
 @rule("MaxPool")
 def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     x = node.tensor(0)
@@ -107,7 +101,7 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
         # Bytes are whole numbers of steps of 1, of which the layers of bytes know poolings.
         grid = (walk.graph.constant(np.float32(1)), walk.graph.like(0, x))
         made = walk.graph.op("DequantizeLinear", x, *grid) if is_bytes else x
-        for part in _one_after_the_other(window, x.shape[1]):
+        for part in _one_after_the_other(window):
             made = walk.graph.op(
                 "MaxPool", made, kernel_shape=part.kernel, strides=part.strides, pads=part.pads,
                 dilations=part.dilations if part.is_dilated else None)
@@ -139,10 +133,14 @@ def _of_planes(walk: Walk, x: Value, op: str, window: Window) -> Value:
     return volume_of(walk, made, x.shape[0])
 
 
-def _one_after_the_other(window: Window, channels: int) -> list[Window]:
-    """A large maximum of few channels, which TVM makes element by element, axis by axis: the sum
-    of the kernel's extents instead of their product."""
-    if channels >= _A_BLOCK or prod(window.kernel) < _LARGE_WINDOW:
+def _one_after_the_other(window: Window) -> list[Window]:
+    """Large windows that overlap are looked through axis by axis, where that is less work by far:
+    of 5x5 in half the time, of 13x13 in a fifth."""
+    axes = [axis for axis in range(len(window.kernel))
+            if window.kernel[axis] > 1 or window.strides[axis] > 1]
+    # For each element of the result; one that lies between two passes is written and read.
+    looked_at = sum((window.kernel[axis] + 2) * prod(window.strides[axis + 1:]) for axis in axes)
+    if 3 * looked_at > 2 * prod(window.kernel):
         return [window]
 
     def along(axis: int) -> Window:
@@ -153,8 +151,7 @@ def _one_after_the_other(window: Window, channels: int) -> list[Window]:
                        dilations=kept(window.dilations, 1), before=kept(window.before, 0),
                        after=kept(window.after, 0))
 
-    return [along(axis) for axis in range(len(window.kernel)) if window.kernel[axis] > 1
-            or window.strides[axis] > 1]
+    return [along(axis) for axis in axes]
 
 
 def _check_rank(x: Value) -> None:
