@@ -201,6 +201,35 @@ void check_params(const Graph& graph, const std::vector<Param>& params) {
   }
 }
 
+// What the function that is asked for of an executable of TVM's Relax looks like, if the library
+// has one; its graph and constants become the contents.
+std::optional<RelaxDescription> read_relax(const Settings& settings, const ElfFile& elf,
+                                           const MappedFile& file, Contents& contents,
+                                           Inspection& inspection) {
+  std::vector<std::string>& problems = inspection.problems;
+  std::optional<RelaxExecutable> executable;
+  note_problem(problems, [&] { executable = relax_executable_of(elf, file.bytes()); });
+  if (!executable) return std::nullopt;
+  note_problem(problems, [&] { check_called_names(*executable, elf, file.bytes()); });
+  std::optional<RelaxDescription> relax;
+  note_problem(problems, [&] {
+    relax =
+        describe_function(*executable, settings.function, elf, inspection.package.files.library);
+  });
+  if (!relax) return std::nullopt;
+  inspection.library.single_file = true;
+  inspection.library.callable = std::move(relax->functions);
+  if (relax->machine_code) {
+    inspection.unknown.emplace_back(
+        "its functions are machine code (exec_mode=\"compiled\"): whether they call a function "
+        "that is not TVM's own, and not here, shows when they run");
+  }
+  contents.graph = std::move(relax->graph);
+  contents.graph_source = elf.source();
+  contents.params = std::move(relax->constants);
+  return relax;
+}
+
 }  // namespace
 
 Inspection inspect(const Settings& settings) {
@@ -226,29 +255,8 @@ Inspection inspect(const Settings& settings) {
   const std::optional<EmbeddedGraph>& embedded = blob.graph;
   inspection.library.single_file = embedded.has_value();
   Contents contents = read_contents(files, embedded);
-  std::optional<RelaxExecutable> executable;
   std::optional<RelaxDescription> relax;
-  if (!contents.graph) {
-    note_problem(problems, [&] { executable = relax_executable_of(elf, file->bytes()); });
-  }
-  if (executable) {
-    note_problem(problems, [&] { check_called_names(*executable, elf, file->bytes()); });
-    note_problem(problems, [&] {
-      relax = describe_function(*executable, settings.function, elf, files.library);
-    });
-  }
-  if (relax) {
-    inspection.library.single_file = true;
-    inspection.library.callable = std::move(relax->functions);
-    if (relax->machine_code) {
-      inspection.unknown.emplace_back(
-          "its functions are machine code (exec_mode=\"compiled\"): whether they call a function "
-          "that is not TVM's own, and not here, shows when they run");
-    }
-    contents.graph = std::move(relax->graph);
-    contents.graph_source = elf.source();
-    contents.params = std::move(relax->constants);
-  }
+  if (!contents.graph) relax = read_relax(settings, elf, *file, contents, inspection);
   if (!contents.graph) {
     if (!problems.empty()) return inspection;
     problems.emplace_back("there is no graph, neither beside the library nor inside it");

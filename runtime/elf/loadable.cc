@@ -96,31 +96,23 @@ void check_notes(const ElfFile& file) {
   }
 }
 
-void check_dynamic(const ElfFile& file) {
-  const ByteReader reader = file.reader();
+// It was parsed from its place in the file; the loader finds it by its address.
+void check_place_of_dynamic(const ElfFile& file) {
   for (const ElfSegment& segment : file.segments()) {
     if (segment.type != PT_DYNAMIC) {
       continue;
     }
-    // It was parsed from its place in the file; the loader finds it by its address.
     if (file.file_offset(segment.address, segment.file_bytes) != segment.offset ||
         !in_image(file, segment.address, segment.memory_bytes, segment.flags)) {
-      reader.fail("its dynamic section is not where its segments say");
+      file.reader().fail("its dynamic section is not where its segments say");
     }
-    break;
+    return;
   }
-  for (const std::uint64_t tag : {DT_RPATH, DT_RUNPATH, DT_AUXILIARY, DT_FILTER}) {
-    if (const auto offset = file.dynamic(tag)) {
-      file.string_at(*offset);
-    }
-  }
-  for (const std::uint64_t tag : {DT_INIT, DT_FINI}) {
-    if (const auto address = file.dynamic(tag); address && !file.begins_function(*address)) {
-      reader.fail("its initialisation function is not at the beginning of one");
-    }
-  }
-  // Where one of a group is missing, the loader finds no value where it expects one, or does
-  // without what the others describe.
+}
+
+// Where one of a group of entries is missing, the loader finds no value where it expects one, or
+// does without what the others describe.
+void check_groups(const ElfFile& file) {
   const std::initializer_list<std::uint64_t> groups[] = {
       {DT_RELA, DT_RELASZ, DT_RELAENT},    {DT_REL, DT_RELSZ, DT_RELENT},
       {DT_JMPREL, DT_PLTRELSZ, DT_PLTREL}, {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
@@ -132,19 +124,20 @@ void check_dynamic(const ElfFile& file) {
       return file.dynamic(tag).has_value();
     });
     if (present != 0 && present != static_cast<std::ptrdiff_t>(group.size())) {
-      reader.fail("its dynamic section lacks an entry");
+      file.reader().fail("its dynamic section lacks an entry");
     }
   }
   if ((file.dynamic(DT_VERNEED) || file.dynamic(DT_VERDEF)) && !file.dynamic(DT_VERSYM)) {
-    reader.fail("its dynamic section lacks an entry");
+    file.reader().fail("its dynamic section lacks an entry");
   }
-  // RISC-V's loader writes to the first two words there, also where it binds every function at
-  // once.
-  const std::size_t word = reader.word_bytes();
-  if (const auto address = file.dynamic(DT_PLTGOT);
-      file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
-      (!address || *address % word != 0 || !in_image(file, *address, 2 * word, PF_R | PF_W))) {
-    reader.fail("its table of function addresses is not within a writable segment");
+}
+
+void check_initialisation(const ElfFile& file) {
+  const ByteReader reader = file.reader();
+  for (const std::uint64_t tag : {DT_INIT, DT_FINI}) {
+    if (const auto address = file.dynamic(tag); address && !file.begins_function(*address)) {
+      reader.fail("its initialisation function is not at the beginning of one");
+    }
   }
   const std::pair<std::uint64_t, std::uint64_t> arrays[] = {{DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
                                                             {DT_FINI_ARRAY, DT_FINI_ARRAYSZ}};
@@ -154,9 +147,28 @@ void check_dynamic(const ElfFile& file) {
       continue;
     }
     const auto size = file.dynamic(size_tag);
-    if (!size || *size % word != 0 || !in_image(file, *address, *size, PF_R)) {
+    if (!size || *size % reader.word_bytes() != 0 || !in_image(file, *address, *size, PF_R)) {
       reader.fail("its list of initialisation functions is not within a segment");
     }
+  }
+}
+
+void check_dynamic(const ElfFile& file) {
+  check_place_of_dynamic(file);
+  for (const std::uint64_t tag : {DT_RPATH, DT_RUNPATH, DT_AUXILIARY, DT_FILTER}) {
+    if (const auto offset = file.dynamic(tag)) {
+      file.string_at(*offset);
+    }
+  }
+  check_groups(file);
+  check_initialisation(file);
+  // RISC-V's loader writes to the first two words there, also where it binds every function at
+  // once.
+  const std::size_t word = file.reader().word_bytes();
+  if (const auto address = file.dynamic(DT_PLTGOT);
+      file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
+      (!address || *address % word != 0 || !in_image(file, *address, 2 * word, PF_R | PF_W))) {
+    file.reader().fail("its table of function addresses is not within a writable segment");
   }
 }
 
