@@ -10,13 +10,6 @@
 namespace run_model {
 namespace {
 
-std::string bytes_text(std::size_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " bytes";
-  const double kilobytes = static_cast<double>(bytes) / 1024;
-  return kilobytes < 1024 ? formatted("%.1f KiB", kilobytes)
-                          : formatted("%.1f MiB", kilobytes / 1024);
-}
-
 // "Name:      value", values in one column.
 std::string line(const std::string& name, const std::string& value) {
   constexpr std::size_t kColumn = 14;

@@ -18,4 +18,11 @@ std::string formatted(const char* format, ...) {
   return text;
 }
 
+std::string bytes_text(std::size_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  const double kilobytes = static_cast<double>(bytes) / 1024;
+  return kilobytes < 1024 ? formatted("%.1f KiB", kilobytes)
+                          : formatted("%.1f MiB", kilobytes / 1024);
+}
+
 }  // namespace run_model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace run_model {
 
 // As printf prints it.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
+// "320 B", "12.5 KiB", "4.0 MiB".
+std::string bytes_text(std::size_t bytes);
 
 // "1 core", "2 cores".
 template <std::integral Number>

@@ -22,13 +22,6 @@ std::string rate(const std::optional<double>& value) {
 
 std::string percent(double share) { return formatted("%.1f", 100.0 * share); }
 
-std::string short_bytes(std::size_t bytes) {
-  const double kilobytes = static_cast<double>(bytes) / 1024;
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  if (kilobytes < 1024) return formatted("%.1f KiB", kilobytes);
-  return formatted("%.1f MiB", kilobytes / 1024);
-}
-
 // On one line and without control characters; not cut.
 std::string printable(std::string_view text) {
   const std::string quoted = in_quotes(text, std::string::npos);
@@ -170,7 +163,7 @@ void add_figures(NodeColumns& columns, bool cumulative, bool wide) {
   columns.add_number("GB/s", [](std::size_t, Node n) { return rate(n.gigabytes_per_second()); });
   if (wide) {
     columns.add_number(
-        "moved", [](std::size_t, Node n) { return short_bytes(n.bytes_read + n.bytes_written); });
+        "moved", [](std::size_t, Node n) { return bytes_text(n.bytes_read + n.bytes_written); });
   }
 }
 
@@ -225,7 +218,7 @@ std::string family_table(const Profile& profile) {
                                               milliseconds(family.time),
                                               percent(family.share),
                                               rate(all ? family.gflops() : std::nullopt),
-                                              short_bytes(family.bytes)};
+                                              bytes_text(family.bytes)};
     for (std::size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
   }
   return table(columns);
@@ -244,17 +237,17 @@ std::string sums(const Profile& profile) {
 std::string memory_lines(const Profile& profile) {
   const ProfileMemory& memory = profile.memory;
   std::string text = "Memory: parameters " +
-                     short_bytes(memory.executor.params_mapped + memory.executor.params_copied) +
-                     ", activations " + short_bytes(memory.executor.activations) + "\n";
-  text += "        at most " + short_bytes(memory.peak_live_bytes) +
+                     bytes_text(memory.executor.params_mapped + memory.executor.params_copied) +
+                     ", activations " + bytes_text(memory.executor.activations) + "\n";
+  text += "        at most " + bytes_text(memory.peak_live_bytes) +
           " of activations needed at once (node " + std::to_string(memory.peak_node) + ")\n";
-  text += "        workspace of a node up to " + short_bytes(memory.workspace_bytes) +
+  text += "        workspace of a node up to " + bytes_text(memory.workspace_bytes) +
           " on the calling thread\n";
   const MemoryAccount& account = memory.executor;
   if (account.device_activations == 0 && account.device_params == 0) return text;
-  return text + "        on devices: parameters " + short_bytes(account.device_params) +
-         ", activations " + short_bytes(account.device_activations) + ", workspaces " +
-         short_bytes(account.device_workspaces) + "\n";
+  return text + "        on devices: parameters " + bytes_text(account.device_params) +
+         ", activations " + bytes_text(account.device_activations) + ", workspaces " +
+         bytes_text(account.device_workspaces) + "\n";
 }
 
 }  // namespace

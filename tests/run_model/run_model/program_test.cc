@@ -171,7 +171,7 @@ TEST_F(ProgramTest, InspectsWithoutRunning) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("Model:        net\n"));
   EXPECT_THAT(text.out, HasSubstr("Input:        data  float32 [1, 3, 4, 4]\n"));
-  EXPECT_THAT(text.out, HasSubstr("Parameters:   1 (12 bytes)\n"));
+  EXPECT_THAT(text.out, HasSubstr("Parameters:   1 (12 B)\n"));
   EXPECT_THAT(text.out, HasSubstr("Runs here:    yes"));
   const json report = json::parse(run({"--inspect", path("net_tvm.so"), "--json"}).out);
   EXPECT_EQ(report["graph"]["inputs"][0]["shape"], json({1, 3, 4, 4}));
