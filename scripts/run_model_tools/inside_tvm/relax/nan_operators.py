@@ -34,13 +34,12 @@ def install(tvm):
 
         _replace(tvm, name, along)
 
-    def relu(builder, call):
-        return builder.call_te(lambda x: nan_arithmetic.relu(tvm, tir, x), call.args[0],
-                               primfunc_name_hint="relu")
+    for name, make in (("relu", nan_arithmetic.relu), ("sign", nan_arithmetic.sign)):
+        def of_one(builder, call, name=name, make=make):
+            return builder.call_te(lambda x: make(tvm, tir, x), call.args[0],
+                                   primfunc_name_hint=name)
 
-    def sign(builder, call):
-        return builder.call_te(lambda x: nan_arithmetic.sign(tvm, tir, x), call.args[0],
-                               primfunc_name_hint="sign")
+        _replace(tvm, "nn.relu" if name == "relu" else name, of_one)
 
     def clip(builder, call):
         bounds = [getattr(bound, "value", None) for bound in call.args[1:]]
@@ -60,8 +59,6 @@ def install(tvm):
 
     for rank in (1, 2, 3):
         _replace(tvm, "nn.max_pool%dd" % rank, max_pool)
-    _replace(tvm, "nn.relu", relu)
-    _replace(tvm, "sign", sign)
     _replace(tvm, "clip", clip)
 
 
