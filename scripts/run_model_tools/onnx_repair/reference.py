@@ -43,7 +43,10 @@ _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
 
-_PRODUCTS_OF_BYTES = (*_ZERO_POINTS, "QGemm", "QLinearConv", "QLinearMatMul")
+_WEIGHTS = {"ConvInteger": (1, 3), "QGemm": (3, 5), "QLinearConv": (3, 5), "QLinearMatMul": (3, 5)}
+"""Of operators that may take weights of either sign: which input they are, and which their zero
+points."""
+_QLINEAR = ("QGemm", "QLinearConv", "QLinearMatMul")
 
 _AS_FLOAT8 = np.array([0, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c], np.uint8)
 """FLOAT4E2M1 without its sign as FLOAT8E4M3FN, which has twice as many bits of exponent and three
@@ -165,22 +168,25 @@ def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
     least that the model asks for, and float32 is above all of them.  Windows of keys lose one, as
     ONNX Runtime 1.20 has one more of them than other releases, and than the network was made with.
     QuantizeLinear of float16 reads float32, as in later releases: this one cuts fractions off.
-    Weights of int8 and their zero points are each product's own: what several share ONNX Runtime
-    cannot make uint8 of, without which their sums are not exact.
+    Weights of int8 beside uint8 become uint8 where it does not make them so by itself, as it has to
+    for exact sums: of some of its releases' and domains' operators, and of weights or zero points
+    that several products share, which become each product's own.
     stored: what the file `path` holds.
     """
     halves, shared = _constants_of_float16(stored), _shared_bytes(stored)
     if not shared and all(
-            node.op_type not in _ZERO_POINTS and not _accuracy_levels(node) and not _windows(node)
-            and not _rounds_float16(node, halves) for node in stored.graph.node):
+            node.op_type not in (*_ZERO_POINTS, *_QLINEAR) and not _accuracy_levels(node)
+            and not _windows(node) and not _rounds_float16(node, halves)
+            for node in stored.graph.node):
         return None
     model = onnx.load(str(path))
     signed = {tensor.name: tensor for tensor in model.graph.initializer
               if tensor.data_type == onnx.TensorProto.INT8}
-    zero, lacking, changed = "run_model:zero", False, bool(shared)
+    zero, lacking = "run_model:zero", False
+    changed = _with_unsigned_weights(model, _QLINEAR) or bool(shared)
     for place, node in enumerate(model.graph.node):
         for index, name in enumerate(node.input):
-            if name in shared and node.op_type in _PRODUCTS_OF_BYTES:
+            if name in shared and node.op_type in _ZERO_POINTS:
                 own = model.graph.initializer.add()
                 own.CopyFrom(signed[name])
                 own.name = node.input[index] = f"run_model:{name}:{place}:{index}"
@@ -215,7 +221,7 @@ def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
 
 def _shared_bytes(model: onnx.ModelProto) -> set[str]:
     """Constants of int8 that several products of bytes have."""
-    read = Counter(name for node in model.graph.node if node.op_type in _PRODUCTS_OF_BYTES
+    read = Counter(name for node in model.graph.node if node.op_type in _ZERO_POINTS
                    for name in node.input)
     return {tensor.name for tensor in model.graph.initializer
             if tensor.data_type == onnx.TensorProto.INT8 and read[tensor.name] > 1}
@@ -273,7 +279,7 @@ def _made_plainer(model: onnx.ModelProto) -> bool:
     changed = _in_older_types(model) or model.ir_version > _NEWEST_IR
     changed = as_float32(model) or changed
     changed = with_functions(model) or changed
-    changed = _with_unsigned_weights(model) or changed
+    changed = _with_unsigned_weights(model, ("ConvInteger",)) or changed
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:
         if imported.domain in ("", "ai.onnx") and imported.version > _NEWEST_OPSET:
@@ -368,8 +374,9 @@ def _in_older_types(model: onnx.ModelProto) -> bool:
     return bool(newer)
 
 
-def _with_unsigned_weights(model: onnx.ModelProto) -> bool:
-    """Has ConvInteger take constant weights, and their zero points, 128 higher in uint8."""
+def _with_unsigned_weights(model: onnx.ModelProto, operators: Sequence[str]) -> bool:
+    """Has operators take constant weights, and their zero points, 128 higher in uint8: of _QLINEAR
+    those whose other operand is of uint8."""
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     made: set[str] = set()
 
@@ -382,20 +389,24 @@ def _with_unsigned_weights(model: onnx.ModelProto) -> bool:
         return name
 
     for node in model.graph.node:
-        if node.op_type != "ConvInteger":
+        if node.op_type not in operators:
             continue
-        weights = node.input[1]
-        zero = node.input[3] if len(node.input) > 3 else ""
-        if weights not in tensors or tensors[weights].data_type != onnx.TensorProto.INT8 or (
-                zero and zero not in tensors):
+        place, of_zero = _WEIGHTS[node.op_type]
+        weights, zero = node.input[place], (*node.input, "", "", "")[of_zero]
+        if any(name and (name not in tensors or tensors[name].data_type != onnx.TensorProto.INT8)
+               for name in (weights, zero)):
             continue
-        node.input.extend([""] * (4 - len(node.input)))
+        if node.op_type in _QLINEAR:
+            other = tensors.get(node.input[2])
+            if other is None or other.data_type != onnx.TensorProto.UINT8:
+                continue
+        node.input.extend([""] * (of_zero + 1 - len(node.input)))
         if not node.input[2]:
-            # It takes the second one only beside the first.
+            # ConvInteger takes the second one only beside the first.
             node.input[2] = higher("run_model:none", np.full((), -128, np.int8))
-        node.input[1] = higher(weights, numpy_helper.to_array(tensors[weights]))
-        node.input[3] = higher(zero or f"{weights}:zero", numpy_helper.to_array(tensors[zero])
-                               if zero else np.zeros((), np.int8))
+        node.input[place] = higher(weights, numpy_helper.to_array(tensors[weights]))
+        node.input[of_zero] = higher(zero or f"{weights}:zero", numpy_helper.to_array(
+            tensors[zero]) if zero else np.zeros((), np.int8))
     return bool(made)
 
 

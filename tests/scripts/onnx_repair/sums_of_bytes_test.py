@@ -92,6 +92,20 @@ def test_the_reference_adds_up_bytes_of_weights_that_several_products_share(tmp_
         np.testing.assert_array_equal(have, given.astype(np.int32) @ HIGH[1].astype(np.int32))
 
 
+@pytest.mark.parametrize("zeros, opset", [(1, 10), (4, 21)])
+def test_the_reference_adds_up_bytes_in_operators_of_each_release(zeros, opset, tmp_path):
+    """ONNX Runtime 1.20 makes uint8 of the weights of QLinearMatMul 10 only."""
+    step, zero = np.float32(2048), np.zeros(zeros if zeros > 1 else (), np.int8)
+    model, inputs = one("QLinearMatMul", [
+        HIGH[0], SCALE, np.uint8(0), HIGH[1], np.full(zero.shape, SCALE), zero, step,
+        np.uint8(0)], opset=opset, constants=range(1, 8))
+    onnx.save(model, str(tmp_path / "bytes.onnx"))
+    (have,), who = read_model(tmp_path / "bytes.onnx").run_by(inputs)
+    assert who == "onnxruntime"
+    sums = HIGH[0].astype(float) @ HIGH[1] * SCALE * SCALE / step
+    np.testing.assert_array_equal(have, np.rint(sums).astype(np.uint8))
+
+
 def test_constants_of_bytes_are_added_up():
     model, inputs = one("MatMulInteger", [*HIGH], constants=(0, 1))
     (have,) = run(repaired(model, inputs), inputs)
