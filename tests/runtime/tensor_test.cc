@@ -90,6 +90,14 @@ TEST(Tensor, FromDlpackHonoursTheByteOffset) {
   EXPECT_EQ(foreign.deleted, 1);
 }
 
+TEST(Tensor, FromDlpackTakesAnyStridesOfNoElements) {
+  Foreign foreign;
+  foreign.shape[0] = 0;
+  foreign.strides[0] = 5;
+  foreign.strides[1] = 7;
+  EXPECT_EQ(Tensor::from_dlpack(&foreign.managed).size(), 0);
+}
+
 TEST(Tensor, FromDlpackRefusesStridesAndOtherDevicesAndLeavesTheTensorAlone) {
   Foreign foreign;
   foreign.strides[0] = 4;
