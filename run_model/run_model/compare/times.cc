@@ -100,7 +100,8 @@ std::vector<double> samples_of(const JsonField& root, const std::string& file) {
 TimedReport read_timed_report(const std::filesystem::path& path) {
   const std::string file = path_in_quotes(path);
   const std::vector<std::byte> bytes = read_file(path, kMaxReportBytes, "a report of run_model");
-  const JsonDocument json(as_text(bytes), file);
+  const JsonDocument json(as_text(bytes), file,
+                          "give what run_model --print-time --json has printed, or NumPy files");
   const JsonField root = json.root();
   check_schema_version(root, kReportSchema, file, "use the run_model that has written it");
   if (root.has("error")) {

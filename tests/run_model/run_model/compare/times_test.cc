@@ -64,7 +64,8 @@ TEST_F(TimedReportTest, ReadsSamplesAndConditions) {
 }
 
 TEST_F(TimedReportTest, RefusesWhatIsNoReport) {
-  EXPECT_TRUE(throws_error(reading(""), ErrorKind::kFormat, "report.json"));
+  EXPECT_TRUE(
+      throws_error(reading(""), ErrorKind::kFormat, {"report.json", "--print-time --json"}));
   EXPECT_TRUE(
       throws_error(reading(report().dump().substr(0, 50)), ErrorKind::kFormat, "from byte"));
   EXPECT_TRUE(throws_error(reading("[1]"), ErrorKind::kFormat, "report.json"));
