@@ -7,8 +7,9 @@ import json
 import shutil
 
 import numpy as np
+import onnx
 import pytest
-from tvm_outputs import compiled_outputs
+from tvm_outputs import Inputs, compiled_outputs
 
 from small_networks import network, run_onnxruntime, save_network, weights
 
@@ -34,7 +35,7 @@ INPUTS = {"few": (7, 5), "wide": (6, 30011), "deep": (3, 40, 700), "three": (3,)
           "changes": (4, 5), "long": (4, 30011)}
 
 
-def test_equals_onnxruntime(tmp_path):
+def scattered_and_summed() -> tuple[onnx.ModelProto, Inputs]:
     random = np.random.default_rng(8)
     inputs = {name: random.standard_normal(shape).astype(np.float32)
               for name, shape in INPUTS.items()}
@@ -46,25 +47,37 @@ def test_equals_onnxruntime(tmp_path):
                        f"{list(array.shape)} {name}" for name, array in inputs.items())
     axes = {"first": np.array(0), "middle": np.array(1), "last": np.array(-1),
             "last_of_two": np.array(1)}
-    model = network(f"({header}) => ({OUTPUTS}) {{ {NODES} }}", axes, 18)
-    (have,) = compiled_outputs(tmp_path, {"net": (model, [inputs])})["net"]
-    want = run_onnxruntime(tmp_path / "net/net.onnx", inputs)
+    return network(f"({header}) => ({OUTPUTS}) {{ {NODES} }}", axes, 18), inputs
+
+
+X, Y = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([-5, -6], np.float32)
+NEAREST = {(3, 0): (2, 0), (0, 4): (0, 3), (-4, 0): (0, 0), (2**40, 0): (2, 0)}
+"""Places of X beyond it, also where the flat place would lie inside."""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[np.ndarray]]]:
+    model, inputs = scattered_and_summed()
+    beyond = network("(float[3,4] x, int64[2,2] at, float[2] y) => (float[] z) "
+                     "{ z = ScatterND(x, at, y) }", {}, 18)
+    return compiled_outputs(tmp_path_factory.mktemp("scattered"), {
+        "all": (model, [inputs]),
+        "beyond": (beyond, [{"x": X, "at": np.array([place, [1, 1]]), "y": Y}
+                            for place in NEAREST])})
+
+
+def test_equals_onnxruntime(compiled):
+    [have] = compiled["all"]
+    want = run_onnxruntime(*scattered_and_summed())
     for name, one, other in zip("abcdefghijkl", have, want, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape, name
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4, err_msg=name)
 
 
-def test_an_index_beyond_the_data_stays_inside(tmp_path):
-    """Also where the flat place of it would lie inside."""
-    model = network("(float[3,4] x, int64[2,2] at, float[2] y) => (float[] z) "
-                    "{ z = ScatterND(x, at, y) }", {}, 18)
-    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([-5, -6], np.float32)
-    nearest = {(3, 0): (2, 0), (0, 4): (0, 3), (-4, 0): (0, 0), (2**40, 0): (2, 0)}
-    made = compiled_outputs(tmp_path, {"net": (model, [
-        {"x": x, "at": np.array([beyond, [1, 1]]), "y": y} for beyond in nearest])})["net"]
-    for place, (have,) in zip(nearest.values(), made, strict=True):
-        want = x.copy()
-        want[place], want[1, 1] = y
+def test_an_index_beyond_the_data_stays_inside(compiled):
+    for place, (have,) in zip(NEAREST.values(), compiled["beyond"], strict=True):
+        want = X.copy()
+        want[place], want[1, 1] = Y
         np.testing.assert_array_equal(have, want)
 
 
