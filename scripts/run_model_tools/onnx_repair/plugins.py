@@ -1,34 +1,54 @@
-"""Operators of TensorRT's plugins, as functions of operators that ONNX has since opset 11.
+"""Operators of plugins of TensorRT and of OpenMMLab, as functions of ONNX's operators.
 
-The rules run these (rules/plugins.py), and ONNX Runtime in a model to compare with.
+The rules run these (rules/plugins.py); in a model with them, so does what it is compared with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, parser
 
-DOMAINS = ("", "TRT", "trt")
-"""In which files have them: as graphs are written by hand, and as exporters of detectors do it."""
-DETECTION = "EfficientNMS_TRT"
-DEFAULTS: dict[str, Any] = {
-    "score_threshold": 0.25, "iou_threshold": 0.5, "max_output_boxes": 100, "background_class": -1,
-    "score_activation": 0, "class_agnostic": 0, "box_coding": 0}
+_TENSORRT, _MMLAB = ("", "TRT", "trt"), ("mmcv", "mmdeploy")
+"""In which domains files have them: as graphs are written by hand, and as exporters do it."""
 _OURS = "run_model.plugins"
 
 
-def detections(attributes: Mapping[str, Any], opset: int, name: str = DETECTION
-               ) -> onnx.FunctionProto:
+@dataclass(frozen=True)
+class Plugin:
+    """An operator."""
+
+    domains: tuple[str, ...]
+    attributes: dict[str, Any]
+    """With what they are where the node does not say."""
+    inputs: tuple[int, ...]
+    """How many there may be."""
+    body: Callable[[Mapping[str, Any], int], tuple[str, str]]
+    """Of attributes and the number of inputs, (names of inputs and outputs, nodes) in ONNX's text
+    form."""
+    opset: int | None = None
+    """Whose operators the body has, if not those of any opset since 11."""
+
+
+def function_of(op: str, attributes: Mapping[str, Any], inputs: int, opset: int, name: str
+                ) -> onnx.FunctionProto:
+    """What an operator computes."""
+    plugin = PLUGINS[op]
+    head, nodes = plugin.body({**plugin.attributes, **attributes}, inputs)
+    imports = f'opset_import: ["": {plugin.opset or opset}], domain: "{_OURS}"'
+    return parser.parse_function(f"<{imports}> {name} {head} {{ {nodes} }}")
+
+
+def _detections(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
     """The best of (boxes, scores), for each picture: (how many, boxes, scores, classes).
 
     A box that a better one of its class overlaps is left out.  TensorRT's own looks at no more than
     the best 4096 of all scores.
     """
-    found = {**DEFAULTS, **attributes}
     score, overlap = (float(np.nextafter(np.float32(found[key]), np.float32(-np.inf)))
                       for key in ("score_threshold", "iou_threshold"))
     centers, agnostic = bool(found["box_coding"]), bool(found["class_agnostic"])
@@ -105,9 +125,62 @@ def detections(attributes: Mapping[str, Any], opset: int, name: str = DETECTION
         "out_boxes = Pad(boxes_found, box_pads)", "out_scores = Pad(some, pads)",
         "classes_32 = Cast<to=1>(classes_found)", "classes_wide = Pad(classes_32, pads)",
         "out_classes = Cast<to=6>(classes_wide)"]
-    return parser.parse_function(
-        f'<opset_import: ["": {opset}], domain: "{_OURS}"> {name} (boxes, scores) => '
-        "(found, out_boxes, out_scores, out_classes) { " + " ".join(text) + " }")
+    return "(boxes, scores) => (found, out_boxes, out_scores, out_classes)", " ".join(text)
+
+
+def _deformed(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
+    """(x, offsets, mask, weights, bias) of a convolution whose places move."""
+    names = ["x", "offset", "mask", "weight", "bias"][:inputs]
+    nothing = ("extents = Shape(weight) first = Constant<value=int64[1] {0}>() "
+               "count = Gather(extents, first) bias = ConstantOfShape(count) ")
+    return f"({', '.join(names)}) => (y)", ("" if inputs == 5 else nothing) + (
+        f"y = DeformConv<{_moves(found)}>(x, weight, offset, bias, mask)")
+
+
+def _deformed_alone(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
+    return "(x, offset, weight) => (y)", f"y = DeformConv<{_moves(found)}>(x, weight, offset)"
+
+
+def _moves(found: Mapping[str, Any]) -> str:
+    lists = {"strides": "stride", "dilations": "dilation", "pads": "padding"}
+    said = [f"{name}={(list(found[key]) * 4)[:4 if name == 'pads' else 2]}"
+            for name, key in lists.items()]
+    return ", ".join([*said, f"group={found['groups']}", f"offset_group={found['deform_groups']}"])
+
+
+def _sampled(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
+    mode = ("linear", "nearest", "cubic")[found["interpolation_mode"]]
+    pads = ("zeros", "border", "reflection")[found["padding_mode"]]
+    return "(x, grid) => (y)", (
+        f'y = GridSample<mode="{mode}", padding_mode="{pads}", '
+        f"align_corners={int(found['align_corners'])}>(x, grid)")
+
+
+def _regions(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
+    """Of (x, [number of the picture, corners])."""
+    shift = "half_pixel" if found["aligned"] else "output_half_pixel"
+    return "(x, rois) => (y)", (
+        "first = Constant<value=int64 {0}>() four = Constant<value=int64[4] {1, 2, 3, 4}>() "
+        "number = Gather<axis=1>(rois, first) picture = Cast<to=7>(number) "
+        "corners = Gather<axis=1>(rois, four) "
+        f'y = RoiAlign<coordinate_transformation_mode="{shift}", mode="avg", '
+        f"output_height={found['output_height']}, output_width={found['output_width']}, "
+        f"sampling_ratio={found['sampling_ratio']}, spatial_scale={found['spatial_scale']:.9g}>"
+        "(x, corners, picture)")
+
+
+_MOVED = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, "deform_groups": 1}
+PLUGINS = {
+    "EfficientNMS_TRT": Plugin(_TENSORRT, {
+        "score_threshold": 0.25, "iou_threshold": 0.5, "max_output_boxes": 100,
+        "background_class": -1, "score_activation": 0, "class_agnostic": 0, "box_coding": 0},
+        (2,), _detections),
+    "MMCVModulatedDeformConv2d": Plugin(_MMLAB, _MOVED, (4, 5), _deformed, 19),
+    "MMCVDeformConv2d": Plugin(_MMLAB, _MOVED, (3,), _deformed_alone, 19),
+    "grid_sampler": Plugin(_MMLAB, {"interpolation_mode": 0, "padding_mode": 0,
+                                    "align_corners": 0}, (2,), _sampled, 20),
+    "MMCVRoiAlign": Plugin(_MMLAB, {"output_height": 1, "output_width": 1, "sampling_ratio": 0,
+                                    "spatial_scale": 1.0, "aligned": 1}, (2,), _regions, 16)}
 
 
 def with_functions(model: onnx.ModelProto) -> bool:
@@ -115,12 +188,15 @@ def with_functions(model: onnx.ModelProto) -> bool:
     opset = next(i.version for i in model.opset_import if i.domain in ("", "ai.onnx"))
     made = 0
     for node in model.graph.node:
-        if node.op_type != DETECTION or node.domain not in DOMAINS or len(node.input) != 2:
+        plugin = PLUGINS.get(node.op_type)
+        if plugin is None or node.domain not in plugin.domains or (
+                len(node.input) not in plugin.inputs):
             continue
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute
-                      if a.name in DEFAULTS}
-        node.domain, node.op_type = _OURS, f"{DETECTION}_{made}"
-        model.functions.append(detections(attributes, opset, node.op_type))
+                      if a.name in plugin.attributes}
+        name = f"{node.op_type}_{made}"
+        model.functions.append(function_of(node.op_type, attributes, len(node.input), opset, name))
+        node.domain, node.op_type = _OURS, name
         del node.attribute[:]
         made += 1
     if made:

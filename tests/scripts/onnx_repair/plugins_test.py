@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from repaired_models import noise, one, refusal
+from repaired_models import noise, one, refusal, repaired, run
 
 from run_model_tools.onnx_repair.reference import reference_outputs
 
@@ -71,3 +71,65 @@ def test_boxes_of_each_class_are_refused():
     boxes = noise(1, 5, 3, 4)
     model, inputs = one("EfficientNMS_TRT", [boxes, noise(1, 5, 3)], domain="TRT", outputs=4)
     assert "one box for all classes is known" in str(refusal(model, inputs))
+
+
+def moved(x, places):
+    """Numbers of [channels, rows, columns] between pixels, and 0 beyond them."""
+    _, rows, columns = x.shape
+    result = np.zeros((len(x), len(places)))
+    for i, (row, column) in enumerate(places):
+        for r in (int(np.floor(row)), int(np.floor(row)) + 1):
+            for c in (int(np.floor(column)), int(np.floor(column)) + 1):
+                if 0 <= r < rows and 0 <= c < columns:
+                    result[:, i] += x[:, r, c] * (1 - abs(row - r)) * (1 - abs(column - c))
+    return result
+
+
+@pytest.mark.parametrize("op, biased", [
+    ("MMCVModulatedDeformConv2d", True), ("MMCVModulatedDeformConv2d", False),
+    ("MMCVDeformConv2d", False)])
+def test_convolutions_whose_places_move(op, biased, tmp_path):
+    x, offset, mask = noise(1, 4, 5, 6), noise(1, 18, 3, 3), np.abs(noise(1, 9, 3, 3)) % 1
+    weight, bias = noise(2, 4, 3, 3), noise(2)
+    want = np.zeros((1, 2, 3, 3))
+    for row, column in np.ndindex(3, 3):
+        at = [(2 * row - 1 + k // 3 + offset[0, 2 * k, row, column],
+               2 * column - 1 + k % 3 + offset[0, 2 * k + 1, row, column]) for k in range(9)]
+        taken = moved(x[0], at) * (mask[0, :, row, column] if "Modulated" in op else 1)
+        want[0, :, row, column] = np.einsum("ck,ock->o", taken, weight.reshape(2, 4, 9))
+    given = [x, offset, mask, weight] if "Modulated" in op else [x, offset, weight]
+    if biased:
+        given, want = [*given, bias], want + bias[:, None, None]
+    model, inputs = one(op, given, domain="mmcv", opset=11, stride=[2, 2], padding=[1, 1],
+                        dilation=[1, 1], groups=1, deform_groups=1)
+    compare(model, inputs, want, tmp_path)
+
+
+def compare(model, inputs, want, tmp_path):
+    onnx.save(model, str(tmp_path / "net.onnx"))
+    for (made,) in (run(repaired(model, inputs), inputs),
+                    reference_outputs(tmp_path / "net.onnx", inputs)[0]):
+        np.testing.assert_allclose(made, want, rtol=1e-4, atol=1e-4)
+
+
+def test_pictures_at_places(tmp_path):
+    x, grid = noise(1, 3, 5, 7), noise(1, 4, 2, 2) / 2
+    model, inputs = one("grid_sampler", [x, grid], domain="mmdeploy", opset=11,
+                        interpolation_mode=0, padding_mode=0, align_corners=1)
+    at = [((y + 1) * 2, (x_ + 1) * 3) for x_, y in grid.reshape(-1, 2)]
+    compare(model, inputs, moved(x[0], at).reshape(1, 3, 4, 2), tmp_path)
+
+
+def test_regions(tmp_path):
+    x, rois = noise(2, 3, 8, 8), np.float32([[1, 4, 6, 20, 28], [0, 4, 4, 12, 28]])
+    model, inputs = one("MMCVRoiAlign", [x, rois], domain="mmcv", opset=11, output_height=2,
+                        output_width=3, sampling_ratio=2, spatial_scale=0.25, aligned=1)
+    want = np.zeros((2, 3, 2, 3))
+    for i, (number, *corners) in enumerate(rois):
+        left, top, right, bottom = np.array(corners) * 0.25 - 0.5
+        for row, column in np.ndindex(2, 3):
+            at = [(top + (bottom - top) / 2 * (row + (a + 0.5) / 2),
+                   left + (right - left) / 3 * (column + (b + 0.5) / 2))
+                  for a, b in np.ndindex(2, 2)]
+            want[i, :, row, column] = moved(x[int(number)], at).mean(1)
+    compare(model, inputs, want, tmp_path)
