@@ -19,6 +19,12 @@ from small_networks import save_classifier
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Long texts, of networks mostly, go by the parameter's name and a number: a test's name is a
+    line of a report, and what -k takes."""
+    return argname if isinstance(val, (str, bytes)) and len(val) > 60 else None
+
+
 @pytest.fixture
 def classifier(tmp_path: Path) -> Path:
     return save_classifier(tmp_path / "tiny.onnx")
