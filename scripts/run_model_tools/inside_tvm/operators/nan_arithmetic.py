@@ -23,8 +23,8 @@ def clip(tvm, tir, x, low, high):
 def sign(tvm, tir, x):
     def element(*at):
         value, zero = x(*at), tir.const(0, x.dtype)
-        of_number = tir.Select(value > zero, tir.const(1, x.dtype),
-                               tir.Select(value < zero, tir.const(-1, x.dtype), zero))
+        # A difference of comparisons is made of vectors, a choice among three numbers is not.
+        of_number = (value > zero).astype(x.dtype) - (value < zero).astype(x.dtype)
         return tir.Select(tir.isnan(value), value, of_number)
 
     with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):

@@ -40,12 +40,19 @@ def exact():
     def change(known):
         def rounded(inputs, attributes, parameters):
             x = inputs[0]
-            made = known["Round"](inputs, attributes, parameters)
             dtype = importer.infer_type(x).checked_type.dtype
             if dtype not in _WHOLE:
-                return made
-            has_fraction = relay.less(relay.abs(x), relay.const(_WHOLE[dtype], dtype))
-            return relay.where(has_fraction, made, x)
+                return known["Round"](inputs, attributes, parameters)
+            size = relay.abs(x)
+            if dtype == "float32":
+                # Such a sum has no bits for a fraction, and is rounded as Round is.
+                made = size
+                for number in (_WHOLE[dtype], -_WHOLE[dtype]):
+                    made = relay.add(made, relay.const(number, dtype))
+                made = relay.where(relay.less(x, relay.const(0.0, dtype)), relay.negative(made), made)
+            else:
+                made = known["Round"](inputs, attributes, parameters)
+            return relay.where(relay.less(size, relay.const(_WHOLE[dtype], dtype)), made, x)
 
         def expanded(inputs, attributes, parameters):
             made = known["Expand"](inputs, attributes, parameters)
