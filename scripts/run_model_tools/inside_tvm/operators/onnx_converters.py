@@ -49,7 +49,8 @@ def exact():
                 made = size
                 for number in (_WHOLE[dtype], -_WHOLE[dtype]):
                     made = relay.add(made, relay.const(number, dtype))
-                made = relay.where(relay.less(x, relay.const(0.0, dtype)), relay.negative(made), made)
+                is_below = relay.less(x, relay.const(0.0, dtype))
+                made = relay.where(is_below, relay.negative(made), made)
             else:
                 made = known["Round"](inputs, attributes, parameters)
             return relay.where(relay.less(size, relay.const(_WHOLE[dtype], dtype)), made, x)
