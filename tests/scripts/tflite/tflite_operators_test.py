@@ -336,9 +336,11 @@ def test_weights_of_4_bits_beside_floats(tmp_path):
 def test_what_is_not_there_is_named(tmp_path, command):
     n = Operators()
     n.gives("UNIQUE", [n.x], (1, 6, 10))
+    n.gives("CUSTOM", [n.x], (1, 6, 10), custom_code="FlexErf")
     result = command("compile_model", n.save(tmp_path / "m.tflite"), "--out", tmp_path / "out",
                      code=4)
-    assert "operators that are not supported: UNIQUE" in result.stderr
+    assert "operators that are not supported: FlexErf, UNIQUE" in result.stderr
+    assert "TFLITE_BUILTINS" in result.stderr
 
 
 def between_zeros(dtype: str, scale: float | None, zero: int) -> TfliteNetwork:

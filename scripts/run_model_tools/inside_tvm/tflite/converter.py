@@ -83,8 +83,12 @@ class Converter(frontend.OperatorConverter):
                           if o.name not in self.convert_map and o.name not in control_flow.CALLS
                           and o.name != "TFLite_Detection_PostProcess"})
         if missing:
+            # TensorFlow's, as the converter is allowed them by SELECT_TF_OPS.
+            advice = ("; convert it with TFLITE_BUILTINS as its only operators, and with its batch "
+                      "known, to be without those of TensorFlow (Flex)"
+                      if any(name.startswith("Flex") for name in missing) else "")
             raise Refusal("model", "it has operators that are not supported: "
-                                   + ", ".join(missing))
+                                   + ", ".join(missing) + advice)
 
     def _called_graphs(self):
         """This one, and those that its operators call."""
