@@ -262,9 +262,13 @@ def _sorted(converter, op):
     axis, given = options.number("Dimension"), [int(index) for index in op.InputsAsNumpy()]
     graph = converter.file.graphs[options.number("ComparatorSubgraphIndex")]
     key, ascending = _order(converter, graph, len(given))
-    values = [converter.value(index) for index in given]
-    order = relay.argsort(values[key], axis, ascending, "int32")
-    made = [relay.gather(value, axis, order) for value in values]
+    shape = converter.shape_of(given[key])
+    last = len(shape) - 1
+    swapped = [last if i == axis else axis if i == last else i for i in range(len(shape))]
+    values = [relay.transpose(converter.value(index), swapped) for index in given]
+    # An argsort would be a function of TVM's own runtime.
+    order = relay.topk(values[key], shape[axis], last, "indices", ascending, "int32")
+    made = [relay.transpose(relay.gather(value, last, order), swapped) for value in values]
     return made[0] if len(made) == 1 else relay.Tuple(made)
 
 
