@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tflite_operators_test import Operators
-from tflite_test import compile_many, litert_or_skip, outputs_of
+from tflite_operators_test import Operators, gives_what_litert_gives
+from tflite_test import compile_many, outputs_of
 
 from tflite_networks import TfliteNetwork
 
@@ -143,19 +143,8 @@ def others() -> Calling:
 
 
 def test_they_give_what_litert_gives(tmp_path):
-    networks = {"scattered": scattered(), "gathered": gathered(), "windows": windows(),
-                "others": others()}
-    answers = compile_many(networks, tmp_path)
-    assert not {name: a["error"] for name, a in answers.items() if "error" in a}
-    random = np.random.default_rng(2)
-    inputs = {name: random.standard_normal(SHAPE).astype(np.float32) for name in "xy"}
-    for name in networks:
-        model = litert_or_skip(tmp_path / name / "net.tflite")
-        for index, (ours, theirs) in enumerate(zip(outputs_of(tmp_path / name, inputs),
-                                                   model.run(inputs))):
-            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, (name, index)
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5,
-                                       err_msg=f"{name} {index}")
+    gives_what_litert_gives({"scattered": scattered(), "gathered": gathered(),
+                             "windows": windows(), "others": others()}, tmp_path)
 
 
 def sorting(key: int, direction: int, axis: int = 2, both: bool = False) -> Calling:
