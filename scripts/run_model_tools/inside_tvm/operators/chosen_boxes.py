@@ -66,28 +66,17 @@ def suppressed(tvm, order, boxes, counts, threshold, most, centers):
     tir, te = tvm.tir, tvm.te
     batch, classes, listed = (int(extent) for extent in order.shape)
     total = int(boxes.shape[1])
-    stripes = min(max(1, min(most, listed) // _STRIPE), _MOST_STRIPES)
-    room = min(listed, stripes * most) + stripes * _TOGETHER
 
     def loops(ins, outs):
         ib = tir.ir_builder.create()
         places, corners, candidates, limit, out = map(ib.buffer_ptr, [*ins, *outs])
         each = batch * classes
         with ib.for_range(0, each, "each", kind="parallel" if each > 1 else "serial") as one:
-            kept = [ib.allocate("float32", (room,), name=name, scope="global")
-                    for name in ("low_x", "low_y", "high_x", "high_y", "area")]
-            # Where a stripe's boxes begin among `kept`, how many there are, and how far they reach.
-            first, filled = (ib.allocate("int32", (stripes,), name=name, scope="local")
-                             for name in ("first", "filled"))
-            reach = ib.allocate("float32", (stripes,), name="reach", scope="local")
             own = ib.allocate("float32", (5,), name="own", scope="local")
-            stripe_of = _stripes(tvm, ib, stripes)
-            # How many are kept, and have been looked at; with how many of a stripe one has been
-            # compared, and how many of these overlap it.  (What a condition says of a variable, TVM
-            # takes for true as long as that goes on, so that sums are formed, no minima.)
-            found, seen, against, hits = (
-                ib.allocate("int32", (1,), name=name, scope="local")
-                for name in ("found", "seen", "against", "hits"))
+            kept = _Kept(tvm, ib, own, most, listed)
+            # How many are kept, and have been looked at.
+            found, seen = (ib.allocate("int32", (1,), name=name, scope="local")
+                           for name in ("found", "seen"))
             begin = one * (most + 1)
             with ib.for_range(0, most + 1, "i") as i:
                 out[begin + i] = tir.const(0, "int64")
@@ -107,53 +96,17 @@ def suppressed(tvm, order, boxes, counts, threshold, most, centers):
                 with ib.for_range(0, many, "candidate") as candidate:
                     _, inside = take(candidate)
                     with ib.if_scope(inside):
-                        do(own[0])
+                        do()
 
-            stripe_of.fit(each_candidate)
-            with ib.for_range(0, stripes, "i") as i:
-                filled[i] = 0
-                reach[i] = tir.min_value("float32")
-
-            def count(low):
-                stripe = ib.let("stripe", stripe_of(low))
-                filled[stripe] = filled[stripe] + 1
-
-            each_candidate(count)
-            found[0] = 0
-            with ib.for_range(0, stripes, "i") as i:
-                first[i] = found[0]
-                found[0] = found[0] + tir.indexdiv(
-                    tir.min(filled[i], most) + _TOGETHER - 1, _TOGETHER) * _TOGETHER
-                filled[i] = 0
+            kept.prepare(each_candidate)
             found[0], seen[0] = 0, 0
             with ib.while_loop(tir.all(seen[0] < many, found[0] < most)):
                 place, inside = take(seen[0])
-                hits[0] = 0
                 with ib.if_scope(inside):
-                    with ib.for_range(0, stripe_of(own[2]) + 1, "stripe") as stripe:
-                        against[0] = 0
-                        with ib.if_scope(reach[stripe] > own[0]):
-                            with ib.while_loop(tir.all(hits[0] < 1, against[0] < filled[stripe])):
-                                group = ib.let("group", first[stripe] + against[0])
-                                with ib.for_range(0, _TOGETHER, "i") as i:
-                                    hits[0] = hits[0] + tir.Select(
-                                        _overlap(tir, [own[j] for j in range(5)],
-                                                 [part[group + i] for part in kept], limit[0]),
-                                        1, 0)
-                                against[0] = against[0] + _TOGETHER
-                with ib.if_scope(tir.all(inside, hits[0] < 1)):
-                    stripe = ib.let("stripe", stripe_of(own[0]))
-                    end = ib.let("end", first[stripe] + filled[stripe])
-                    with ib.if_scope(tir.indexmod(filled[stripe], _TOGETHER) < 1):
-                        with ib.for_range(0, _TOGETHER, "i") as i:
-                            for part in kept:
-                                part[end + i] = tir.const(0, "float32")
-                    for part, number in zip(kept, range(5)):
-                        part[end] = own[number]
-                    filled[stripe] = filled[stripe] + 1
-                    reach[stripe] = tir.Select(own[2] > reach[stripe], own[2], reach[stripe])
-                    out[begin + 1 + found[0]] = place
-                    found[0] = found[0] + 1
+                    with ib.if_scope(kept.none_overlaps(limit[0])):
+                        kept.add()
+                        out[begin + 1 + found[0]] = place
+                        found[0] = found[0] + 1
                 seen[0] = seen[0] + 1
             out[begin] = found[0].astype("int64")
         return ib.get()
@@ -163,38 +116,101 @@ def suppressed(tvm, order, boxes, counts, threshold, most, centers):
                      dtype="int64", name=_OPERATOR, tag=_OPERATOR)
 
 
-class _stripes:
-    """In which of `count` stripes of equal width, from the least to the largest number fitted, a
-    number lies: never in a later one than a larger number.  Numbers that are not finite lie
-    somewhere: their boxes overlap none."""
+class _Kept:
+    """Boxes that are kept, in stripes of equal width by their lower x: what a box is compared with.
 
-    def __init__(self, tvm, ib, count):
-        self._tir, self._count = tvm.tir, count
+    Its methods emit code, on the box (lower and higher x and y, area) that `own` holds.  A number
+    is never in a later stripe than a larger one; those that are not finite are in any, for their
+    boxes overlap none.
+    """
+
+    def __init__(self, tvm, ib, own, most, listed):
+        """At most `most` boxes, of `listed` candidates."""
+        self._tir, self._ib, self._own, self._most = tvm.tir, ib, own, most
+        self._stripes = stripes = min(max(1, min(most, listed) // _STRIPE), _MOST_STRIPES)
+        room = min(listed, stripes * most) + stripes * _TOGETHER
+        self._boxes = [ib.allocate("float32", (room,), name=name, scope="global")
+                       for name in ("low_x", "low_y", "high_x", "high_y", "area")]
+        # Where a stripe's boxes begin among these, how many there are, and how far they reach.
+        self._first, self._filled = (ib.allocate("int32", (stripes,), name=name, scope="local")
+                                     for name in ("first", "filled"))
+        self._reach = ib.allocate("float32", (stripes,), name="reach", scope="local")
         self._least, self._largest, self._scale = (
             ib.allocate("float32", (1,), name=name, scope="local")
             for name in ("least", "largest", "scale"))
+        # With how many of a stripe the box has been compared, and how many of these overlap it.
+        # (What a condition says of a variable, TVM takes for true as long as that goes on, so that
+        # sums are formed, no minima.)
+        self._against, self._hits, self._end = (
+            ib.allocate("int32", (1,), name=name, scope="local")
+            for name in ("against", "hits", "end"))
 
-    def fit(self, each):
-        """each(do): emits code that does do(number) for each number."""
-        tir = self._tir
+    def prepare(self, each):
+        """Makes room in each stripe for the candidates in it; each(do): does do() for each box."""
+        tir, ib = self._tir, self._ib
         zero = tir.const(0, "float32")
-        self._least[0] = tir.max_value("float32")
-        self._largest[0] = tir.min_value("float32")
+        self._least[0], self._largest[0] = tir.max_value("float32"), tir.min_value("float32")
 
-        def widen(number):
-            self._least[0] = tir.Select(number < self._least[0], number, self._least[0])
-            self._largest[0] = tir.Select(number > self._largest[0], number, self._largest[0])
+        def widen():
+            low = self._own[0]
+            self._least[0] = tir.Select(low < self._least[0], low, self._least[0])
+            self._largest[0] = tir.Select(low > self._largest[0], low, self._largest[0])
 
         each(widen)
         span = self._largest[0] - self._least[0]
-        self._scale[0] = tir.Select(span > zero, tir.const(self._count, "float32") / span, zero)
+        self._scale[0] = tir.Select(span > zero, tir.const(self._stripes, "float32") / span, zero)
+        with ib.for_range(0, self._stripes, "i") as i:
+            self._filled[i] = 0
+            self._reach[i] = tir.min_value("float32")
 
-    def __call__(self, number):
+        def count():
+            stripe = ib.let("stripe", self._stripe(self._own[0]))
+            self._filled[stripe] = self._filled[stripe] + 1
+
+        each(count)
+        self._end[0] = 0
+        with ib.for_range(0, self._stripes, "i") as i:
+            self._first[i] = self._end[0]
+            self._end[0] = self._end[0] + tir.indexdiv(
+                tir.min(self._filled[i], self._most) + _TOGETHER - 1, _TOGETHER) * _TOGETHER
+            self._filled[i] = 0
+
+    def none_overlaps(self, limit):
+        """Whether no box overlaps the own one by more than the limit."""
+        tir, ib, own, hits, against = self._tir, self._ib, self._own, self._hits, self._against
+        hits[0] = 0
+        with ib.for_range(0, self._stripe(own[2]) + 1, "stripe") as stripe:
+            against[0] = 0
+            with ib.if_scope(self._reach[stripe] > own[0]):
+                with ib.while_loop(tir.all(hits[0] < 1, against[0] < self._filled[stripe])):
+                    group = ib.let("group", self._first[stripe] + against[0])
+                    with ib.for_range(0, _TOGETHER, "i") as i:
+                        other = [part[group + i] for part in self._boxes]
+                        hits[0] = hits[0] + tir.Select(
+                            _overlap(tir, [own[j] for j in range(5)], other, limit), 1, 0)
+                    against[0] = against[0] + _TOGETHER
+        return hits[0] < 1
+
+    def add(self):
+        """Keeps the own box."""
+        tir, ib, own, filled = self._tir, self._ib, self._own, self._filled
+        stripe = ib.let("stripe", self._stripe(own[0]))
+        end = ib.let("end", self._first[stripe] + filled[stripe])
+        with ib.if_scope(tir.indexmod(filled[stripe], _TOGETHER) < 1):
+            with ib.for_range(0, _TOGETHER, "i") as i:
+                for part in self._boxes:
+                    part[end + i] = tir.const(0, "float32")
+        for part, number in zip(self._boxes, range(5)):
+            part[end] = own[number]
+        filled[stripe] = filled[stripe] + 1
+        reach = self._reach[stripe]
+        self._reach[stripe] = tir.Select(own[2] > reach, own[2], reach)
+
+    def _stripe(self, number):
         tir = self._tir
-        stripe = (number - self._least[0]) * self._scale[0]
-        zero, last = tir.const(0, "float32"), tir.const(self._count - 1, "float32")
-        return tir.Select(stripe > zero, tir.Select(stripe < last, stripe, last),
-                          zero).astype("int32")
+        at = (number - self._least[0]) * self._scale[0]
+        zero, last = tir.const(0, "float32"), tir.const(self._stripes - 1, "float32")
+        return tir.Select(at > zero, tir.Select(at < last, at, last), zero).astype("int32")
 
 
 def _corners(tir, own, numbers, centers):

@@ -44,19 +44,25 @@ def choose_by(tvm, name, choose):
         name.replace(".", "_") + "_strategy")(choose), level=10)
 
 
-def register(tvm, name, text, arguments, type_of, compute, why):
-    """Makes an operator that loops on CPUs compute: compute(attributes, inputs) gives the tensor;
-    why: what is said on GPUs.  The others as in declare()."""
+def register(tvm, name, text, arguments, type_of, compute, why=None, elsewhere=None):
+    """Makes an operator that loops on CPUs compute: compute(attributes, inputs) gives the tensor.
+    On GPUs elsewhere(attributes, inputs) gives it, each element by itself, or `why` is what is said
+    there.  The others as in declare()."""
     from tvm import relay
 
     def choose(attrs, inputs, out_type, target):
-        if target.get_target_device_type() != tvm.cpu().device_type:
-            raise ValueError(why)
         strategy = relay.op.OpStrategy()
-        strategy.add_implementation(
-            lambda attrs, inputs, out_type: [compute(attrs, inputs)],
-            lambda attrs, outs, target: tvm.te.create_schedule([out.op for out in outs]),
-            name=name)
+        if target.get_target_device_type() == tvm.cpu().device_type:
+            strategy.add_implementation(
+                lambda attrs, inputs, out_type: [compute(attrs, inputs)],
+                lambda attrs, outs, target: tvm.te.create_schedule([out.op for out in outs]),
+                name=name)
+        elif elsewhere is None:
+            raise ValueError(why)
+        else:
+            strategy.add_implementation(
+                lambda attrs, inputs, out_type: [elsewhere(attrs, inputs)],
+                relay.op.strategy.generic.schedule_injective, name=name)
         return strategy
 
     declare(name, text, arguments, type_of)

@@ -64,7 +64,13 @@ def top_k(tvm, data, k, ascending, index_type):
                 values[row * k + rank] = source[row * count + place]
                 places[row * k + rank] = place.astype(index_type)
 
-            find(tir, ib, lambda i: source[row * count + i], put, (count, k), ascending)
+            def number(i):
+                value = source[row * count + i]
+                if not data.dtype.startswith("float"):
+                    return value
+                return tir.Select(tir.isnan(value), tir.infinity(data.dtype), value)
+
+            find(tir, ib, number, put, (count, k), ascending)
         return ib.get()
 
     outs = [tir.decl_buffer((*shape[:-1], k), dtype, name)
@@ -78,21 +84,14 @@ def _by_heap(tir, ib, number, put, counts, ascending):
     """A heap has the k best so far, the worst of them in front: most of the others are worse than
     that and cost one comparison.
 
-    number(i): a row's i-th number; put(rank, place): says that the number at `place` has the rank;
-    counts: of the row's numbers, and of those that are asked for.
+    number(i): a row's i-th number, infinity for a NaN; put(rank, place): says that the number at
+    `place` has the rank; counts: of the row's numbers, and of those that are asked for.
     """
     count, k = counts
-    dtype = number(0).dtype
-    keys = ib.allocate(dtype, (k,), name="keys", scope="global")
+    keys = ib.allocate(number(0).dtype, (k,), name="keys", scope="global")
     which = ib.allocate("int32", (k,), name="which", scope="global")
     at = ib.allocate("int32", (1,), name="at", scope="local")
     child = ib.allocate("int32", (1,), name="child", scope="local")
-
-    def key_of(i):
-        key = number(i)
-        if not dtype.startswith("float"):
-            return key
-        return tir.Select(tir.isnan(key), tir.infinity(dtype), key)
 
     def is_worse(key, index, other, other_index):
         less = key > other if ascending else key < other
@@ -119,14 +118,14 @@ def _by_heap(tir, ib, number, put, counts, ascending):
         which[at[0]] = index
 
     with ib.for_range(0, k, "i") as i:
-        keys[i] = key_of(i)
+        keys[i] = number(i)
         which[i] = i
     with ib.for_range(0, k // 2, "before") as before:
         begin = k // 2 - 1 - before
         put_down(ib.let("key", keys[begin]), ib.let("index", which[begin]), begin, k)
     with ib.for_range(0, count - k, "rest") as rest:
         i = k + rest
-        key = ib.let("key", key_of(i))
+        key = ib.let("key", number(i))
         with ib.if_scope(key < keys[0] if ascending else key > keys[0]):
             put_down(key, i, 0, k)
     with ib.for_range(0, k, "done") as done:
@@ -191,10 +190,7 @@ def _ordered(tir, number, ascending):
     """Whole numbers in the order in which these numbers are to come, equal ones for equal ones."""
     sign = tir.const(1 << 31, "uint32")
     if number.dtype.startswith("float"):
-        number = number.astype("float32")
-        number = tir.Select(tir.isnan(number), tir.infinity("float32"), number)
-        # -0 equals 0.
-        zero = tir.const(0, "float32")
+        zero, number = tir.const(0, "float32"), number.astype("float32")
         number = tir.Select(tir.EQ(number, zero), zero, number)  # -0 too.
         bits = tir.reinterpret("uint32", number)
         ordered = tir.Select(bits < sign, bits | sign, ~bits)

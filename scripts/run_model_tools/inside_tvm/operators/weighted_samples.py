@@ -20,26 +20,10 @@ def install(tvm):
         planes, places, _ = arguments
         return relay.TensorType((*planes.shape[:2], places.shape[2]), planes.dtype)
 
-    def on_cpus(attrs, inputs, out_type):
-        return [_by_loops(tvm, *inputs)]
-
-    def on_others(attrs, inputs, out_type):
-        return [_by_element(tvm, *inputs)]
-
-    def choose(attrs, inputs, out_type, target):
-        strategy = relay.op.OpStrategy()
-        if target.get_target_device_type() == tvm.cpu().device_type:
-            strategy.add_implementation(
-                on_cpus, lambda attrs, outs, target: tvm.te.create_schedule([o.op for o in outs]),
-                name=_OPERATOR)
-        else:
-            schedule = relay.op.strategy.generic.schedule_injective
-            strategy.add_implementation(on_others, schedule, name=_OPERATOR)
-        return strategy
-
-    own_operators.declare(_OPERATOR, "Sums of elements at computed places.",
-                          ("planes", "places", "weights"), type_of)
-    own_operators.choose_by(tvm, _OPERATOR, choose)
+    own_operators.register(
+        tvm, _OPERATOR, "Sums of elements at computed places.", ("planes", "places", "weights"),
+        type_of, lambda attributes, inputs: _by_loops(tvm, *inputs),
+        elsewhere=lambda attributes, inputs: _by_element(tvm, *inputs))
 
 
 def converters():
@@ -90,13 +74,13 @@ def _by_loops(tvm, planes, places, weights):
             with ib.for_range(0, -(-count // _PLACES), "block") as block:
                 end = tir.min(tir.const(_PLACES, "int32"), count - block * _PLACES)
                 for begin in range(0, taps, _TAPS):
-                    with ib.for_range(0, end, "at") as i:
-                        place = block * _PLACES + i
+                    with ib.for_range(0, end, "within") as within:
+                        place = block * _PLACES + within
                         found = [(ib.let("where", at[first + tap * count + place]),
                                   ib.let("share", shares[first + tap * count + place]))
                                  for tap in range(begin, min(begin + _TAPS, taps))]
-                        for i in range(together):
-                            plane = group * together + i
+                        for channel in range(together):
+                            plane = group * together + channel
                             terms = [share * source[plane * elements + where].astype("float32")
                                      for where, share in found]
                             so_far = [out[plane * count + place].astype("float32")

@@ -22,7 +22,7 @@ from run_model_tools.onnx_repair.walk import Walk
 
 _STEPS, _STEPS_OF_FEATURES = 64, 16
 """That are computed at once; with a decay for each feature, what is between two steps is a row."""
-RULES = ("linear", "gated", "delta", "gated_delta")
+_RULES = ("linear", "gated", "delta", "gated_delta")
 
 
 @rule("LinearAttention", ignored=("chunk_size",))
@@ -31,9 +31,7 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
     """S_t = d_t S_(t-1) + k_t u_t, y_t = q_t S_t, where u_t is the value or, by the delta rule, its
     difference from what the state has for the key."""
     graph = walk.graph
-    kind = node.attrs.get("update_rule", "gated_delta")
-    if kind not in RULES:
-        raise invalid(f"its update_rule is '{kind}', and {', '.join(RULES)} are known")
+    kind = update_rule(node)
     _check_plain(node, state_window=0)
     heads, of_keys = (int(node.attrs.get(name) or 0) for name in ("q_num_heads", "kv_num_heads"))
     q, k, v = (node.tensor(i) for i in range(3))
@@ -59,6 +57,13 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
     y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
     kind_of_state = kind_of_result if past is None else past.elem_type
     return [cast(walk, y, kind_of_result), cast(walk, state, kind_of_state)][:max(node.outputs, 1)]
+
+
+def update_rule(node: Node) -> str:
+    kind = node.attrs.get("update_rule", "gated_delta")
+    if kind not in _RULES:
+        raise invalid(f"its update_rule is '{kind}', and {', '.join(_RULES)} are known")
+    return kind
 
 
 def summed_in_state(walk: Walk, q: Value, k: Value, v: Value, decay: Value | None,

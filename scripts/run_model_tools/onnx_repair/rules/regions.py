@@ -10,7 +10,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
-from run_model_tools.onnx_repair.rules.sampling import sampled, stored
+from run_model_tools.onnx_repair.rules.sampling import either_side, sampled, stored
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -266,10 +266,8 @@ def _sides(walk: Walk, place: Value, extent: int, beyond: int
                        graph.op("Greater", place, extent - 1 + beyond))
     place = stored(walk, graph.op("Clip", place, graph.like(0, place),
                                   graph.like(extent - 1, place)))
-    first = graph.op("Floor", place)
-    second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
-    ratio = graph.op("Sub", place, first)
-    return outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)), (second, ratio)]
+    first, (second, share) = either_side(walk, place)
+    return outside, [first, (graph.op("Min", second, extent - 1), share)]
 
 
 def _sums(walk: Walk, x: Value, batches: Value, sides: list[list[tuple[Value, Value]]]) -> Value:

@@ -148,15 +148,22 @@ def weighted_places(walk: Walk, at: Value, mode: str, cubic_a: float = -0.75
     graph = walk.graph
     if mode == "nearest":
         return [(graph.op("Round", at), None)]
-    first = graph.op("Floor", at)
-    ratio = graph.op("Sub", at, first)
     if mode == "linear":
-        return [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
-                (graph.op("Add", first, 1), ratio)]
+        return [*either_side(walk, at)]
     if mode != "cubic":
         raise Refused(f"its mode is '{mode}', and nearest, linear and cubic are known")
+    first = graph.op("Floor", at)
+    ratio = graph.op("Sub", at, first)
     return [(graph.op("Add", first, float(k)), _cubic(walk, graph.op("Abs", graph.op(
         "Sub", ratio, float(k))), abs(k - 0.5) < 1, cubic_a)) for k in (-1, 0, 1, 2)]
+
+
+def either_side(walk: Walk, at: Value) -> list[tuple[Value, Value]]:
+    """The whole places before and behind one, each with how much its element counts."""
+    graph = walk.graph
+    first = graph.op("Floor", at)
+    ratio = graph.op("Sub", at, first)
+    return [(first, graph.op("Add", graph.op("Neg", ratio), 1)), (graph.op("Add", first, 1), ratio)]
 
 
 def _cubic(walk: Walk, d: Value, near: bool, a: float) -> Value:

@@ -12,7 +12,7 @@ from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import repeated
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.linear_attention import RULES, summed_in_state
+from run_model_tools.onnx_repair.rules.linear_attention import summed_in_state, update_rule
 from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import transposed
@@ -26,9 +26,7 @@ _LEAST = 1e-12
 @rule("GatedDeltaNet", domain=DOMAIN, ignored=("chunk_size",))
 def gated_delta_net(walk: Walk, node: Node) -> list[Value]:
     graph, attrs = walk.graph, node.attrs
-    kind = attrs.get("update_rule", "gated_delta")
-    if kind not in RULES:
-        raise invalid(f"its update_rule is '{kind}', and {', '.join(RULES)} are known")
+    kind = update_rule(node)
     if attrs.get("state_update_capacity", 0) or any(node.wanted[2:]):
         raise Refused("it gives what changes the state step by step (state_update)")
     past = node.get(6)
