@@ -1,13 +1,13 @@
 /* Functions of vectors of float32 numbers: exp, log, erf, tanh, sigmoid and what is made of them,
- * sine and cosine.
+ * sine, cosine, tangent and arctangent.
  *
  * Nothing here branches, but where a sine's angle is large, so NaN goes in and out in any lane, and
  * infinities and denormal numbers give what they should.  Errors against the exact value, in units
  * of its last place, are bounded by tests/kernels/programs/vector_math_test.py over all exponents
  * of float32: exponentials 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3,
- * softplus 3, tanh_of_softplus 4, sine and cosine 2. On 32-bit NEON, which takes denormal numbers
- * for zero, results below 2^-126 are zero. The polynomials are minimax fits over the ranges that
- * the comments name, to 2^-25 or better.
+ * softplus 3, tanh_of_softplus 4, sine, cosine and arctangent 2, tangent 4. On 32-bit NEON, which
+ * takes denormal numbers for zero, results below 2^-126 are zero. The polynomials are minimax fits
+ * over the ranges that the comments name, to 2^-25 or better.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_MATH_H_
 #define RUN_MODEL_KERNELS_VECTOR_MATH_H_
@@ -215,6 +215,25 @@ KERNEL vec cosine(vec x) {
   const vec shifted = (x * splat(0x1.45f306p-2f) - splat(0.5f)) + splat(ROUNDING_SHIFT);
   const vec n = (shifted - splat(ROUNDING_SHIFT)) + splat(0.5f);
   return sine_near_zero(x, without_turns(x, n), ~(ivec)shifted, 1ull << 62);
+}
+
+KERNEL vec tangent(vec x) { return sine(x) / cosine(x); }
+
+/* Of |x| = tan(a): of tan(a), tan(a - pi / 4) or tan(a - pi / 2), whichever is within tan(pi / 8)
+ * of 0. */
+KERNEL vec arctangent(vec x) {
+  static const float c[] = {-0x1.55554ap-2f, 0x1.999196p-3f, -0x1.23b522p-3f, 0x1.b1ec2ep-4f,
+                            -0x1.f1ed82p-5f};
+  const vec a = absolute(x), one = splat(1.0f);
+  const ivec is_large = a > splat(0x1.3504f4p1f), is_small = a <= splat(0x1.a8279ap-2f);
+  const vec top = chosen(is_large, -one, chosen(is_small, a, a - one));
+  const vec z = top / chosen(is_large, a, chosen(is_small, one, a + one));
+  /* pi / 4, once or twice, is a float32 number and a little. */
+  const vec turn = chosen(is_large, splat(2.0f), (vec)((ivec)one & ~is_small));
+  const vec square = z * z;
+  const vec rest = z * square * polynomial(square, c, 5) - turn * splat(0x1.777a5cp-26f);
+  const vec result = turn * splat(0x1.921fb6p-1f) + (z + rest);
+  return (vec)((ivec)result | ((ivec)x & (int)0x80000000));
 }
 
 /* x, or where it is negative x times `slope`. */

@@ -226,9 +226,32 @@ def steps_quantised_at_run_time() -> onnx.ModelProto:
     return n.model(first[1], first[2], second[0], second[1])
 
 
+def numbers_chosen_by_comparison() -> onnx.ModelProto:
+    n = Rows(64, 6, 24)
+    limit, none = n.numbers(24), n.number(0)
+    least = n.add("Where", [n.add("Less", ["x", limit]), "x", limit])
+    same = n.add("Where", [n.add("Equal", [least, limit]), n.number(2), n.add("Atan", ["x"])])
+    other = n.add("Where", [n.add("Not", [n.add("Equal", [least, "x"])]), same, n.numbers(6, 1)])
+    inside = n.add("And", [n.add("GreaterOrEqual", ["x", none]),
+                           n.add("LessOrEqual", ["x", limit])])
+    outside = n.add("Or", [n.add("Not", [inside]), n.add("Greater", ["x", n.numbers(6, 24)])])
+    counted = n.add("Cast", [outside], to=onnx.TensorProto.FLOAT)
+    return n.model(n.add("Where", [inside, other, n.add("Tan", ["x"])]), counted)
+
+
+def numbers_in_other_places() -> onnx.ModelProto:
+    """Over and over, and with two neighbours, of two and of three rows, taken in turns."""
+    n = Rows(65, 1, 12, 7, 5)
+    again = n.add("Tile", [n.add("Exp", ["x"]), n.weight(np.array([2, 1, 3, 2], np.int64))])
+    return n.model(again, n.add("DepthToSpace", ["x"], blocksize=2),
+                   n.add("DepthToSpace", ["x"], blocksize=2, mode="CRD"),
+                   n.transpose(n.reshape("x", 3, 4, 35), 1, 2, 0))
+
+
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         encoder_with_norms_first, encoder_with_norms_last_and_a_mask, tokens_of_a_picture,
         windows_shifted_and_mixed, mixer_and_gates, products_of_inputs,
         rows_of_one_number, nothing_left_of_numbers_that_are_alike,
-        recurrent_in_both_directions, recurrent_with_kernels)}
+        recurrent_in_both_directions, recurrent_with_kernels, numbers_chosen_by_comparison,
+        numbers_in_other_places)}

@@ -102,6 +102,14 @@ class View:
         return replace(self, axes=tuple(
             axis if extent(axis) == size else ((size, 0),) for axis, size in zip(axes, shape)))
 
+    def tiled(self, shape: Sequence[int]) -> View:
+        """As NumPy's tile() does it: the last axes are aligned, and each is gone through over and
+        over until there are as many numbers as in `shape`, a multiple."""
+        axes = ((),) * (len(shape) - len(self.axes)) + self.axes
+        return replace(self, axes=tuple(
+            axis if extent(axis) == size else ((size // extent(axis), 0), *axis)
+            for axis, size in zip(axes, shape)))
+
     def seen_through(self, other: View) -> View | None:
         """What `other` shows of a tensor that has these numbers in a row; None where that is not
         each of them once, or where no strides say it."""

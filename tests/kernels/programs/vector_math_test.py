@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "logarithm": (np.log, 2), "error_function": (_each(math.erf), 6),
     "hyperbolic_tangent": (np.tanh, 3), "sine": (_each(_of_finite(math.sin)), 2),
     "cosine": (_each(_of_finite(math.cos)), 2),
+    "tangent": (_each(_of_finite(math.tan)), 4), "arctangent": (np.arctan, 2),
     "sigmoid": (lambda x: _normal(_sigmoid(x)), 3),
     "softplus": (lambda x: _normal(_softplus(x)), 3),
     "tanh_of_softplus": (lambda x: _normal(np.tanh(_softplus(x))), 4),

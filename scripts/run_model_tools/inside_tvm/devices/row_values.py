@@ -107,8 +107,12 @@ def applied(tvm, program, node, args):
         "minimum": lambda a, b: chosen(tvm, "min", a, b),
         "negative": lambda x: tir.const(0, "float32") - x,
         "abs": tir.abs, "sqrt": tir.sqrt, "exp": tir.exp, "normal_exp": tir.exp, "log": tir.log,
-        "tanh": tir.tanh, "sin": tir.sin, "cos": tir.cos, "erf": tir.erf, "sigmoid": tir.sigmoid,
-        "rsqrt": lambda x: tir.const(1, "float32") / tir.sqrt(x)}[node.op](*args)
+        "tanh": tir.tanh, "sin": tir.sin, "cos": tir.cos, "tan": tir.tan, "atan": tir.atan,
+        "erf": tir.erf, "sigmoid": tir.sigmoid,
+        "rsqrt": lambda x: tir.const(1, "float32") / tir.sqrt(x),
+        "if_less": lambda a, b, x, y: tir.Select(a < b, x, y),
+        "if_less_equal": lambda a, b, x, y: tir.Select(a <= b, x, y),
+        "if_equal": lambda a, b, x, y: tir.Select(tir.EQ(a, b), x, y)}[node.op](*args)
 
 
 def chosen(tvm, choice, a, b):

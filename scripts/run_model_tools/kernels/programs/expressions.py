@@ -49,10 +49,15 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., np.ndarray]]] = {
     "tanh": ("hyperbolic_tangent({})", np.tanh),
     "sin": ("sine({})", np.sin),
     "cos": ("cosine({})", np.cos),
+    "tan": ("tangent({})", np.tan),
+    "atan": ("arctangent({})", np.arctan),
     "sigmoid": ("sigmoid({})", _sigmoid),
     "softplus": ("softplus({})", _softplus),
     "tanh_of_softplus": ("tanh_of_softplus({})", lambda x: np.tanh(_softplus(x))),
     "leaky_relu": ("leaky_relu({}, {})", lambda x, slope: np.where(x < 0, x * slope, x)),
+    "if_less": ("chosen({} < {}, {}, {})", lambda a, b, x, y: np.where(a < b, x, y)),
+    "if_less_equal": ("chosen({} <= {}, {}, {})", lambda a, b, x, y: np.where(a <= b, x, y)),
+    "if_equal": ("chosen({} == {}, {}, {})", lambda a, b, x, y: np.where(a == b, x, y)),
 }
 """By name: the C expression of vectors, and NumPy's function for the same."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from run_model_tools.kernels.programs.program import Program
 
 SAME_NAME = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "exp", "log", "erf",
-             "tanh", "sin", "cos", "sigmoid", "sqrt", "rsqrt", "abs", "negative")
+             "tanh", "sin", "cos", "tan", "atan", "sigmoid", "sqrt", "rsqrt", "abs", "negative")
 ONE_BY_ONE = (*SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", "nn.silu", "nn.gelu")
 """Those that one_by_one() knows."""
 

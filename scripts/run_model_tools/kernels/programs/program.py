@@ -17,8 +17,8 @@ REDUCTIONS = ("sum", "max", "min")
 MOST_PASSES = 6
 """Along a row: as many as c/row_passes.h has."""
 
-COSTS = {"exp": 12, "normal_exp": 10, "erf": 24, "tanh": 20, "sin": 20, "cos": 20, "sigmoid": 16,
-         "log": 16, "divide": 6, "sqrt": 8, "rsqrt": 12, "table": 24}
+COSTS = {"exp": 12, "normal_exp": 10, "erf": 24, "tanh": 20, "sin": 20, "cos": 20, "tan": 46,
+         "atan": 20, "sigmoid": 16, "log": 16, "divide": 6, "sqrt": 8, "rsqrt": 12, "table": 24}
 """Of an operator, in additions; what is not named costs one."""
 
 

@@ -92,11 +92,14 @@ def _as_they_lie(columns: Factors) -> Factors:
 
 def _shared_out(places: tuple[Factors, Factors], program: Program, isa: Isa
                 ) -> tuple[Factors, Factors]:
-    """Where no row has to stay whole: the inner factor makes rows that are long, but many."""
+    """Where no row has to stay whole: the inner factor makes rows that are long, but many.  Of one
+    that fills no vector the next one makes rows with it."""
     rows, columns = places
     if program.reduces or not rows:
         return rows, columns
     rows, (count, strides) = rows[:-1], rows[-1]
+    if 2 * count <= isa.lanes and rows:
+        return rows[:-1], [rows[-1], (count, strides)]
     outside = math.prod(c for c, _ in rows)
     if outside >= 16 or count < 64 * isa.lanes:
         return rows, [(count, strides)]

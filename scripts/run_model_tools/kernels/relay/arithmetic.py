@@ -13,8 +13,8 @@ from run_model_tools.kernels.relay.graph import arguments, operator, shape_of
 FAST = {"fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf"}
 """What TVM calls approximations of its own: here they are as exact as the others."""
 _SAME_NAME = {"nn.relu": "relu", **FAST}
-_ONE = ("exp", "log", "erf", "tanh", "sin", "cos", "sigmoid", "abs", "negative", "sqrt",
-        "rsqrt")
+_ONE = ("exp", "log", "erf", "tanh", "sin", "cos", "tan", "atan", "sigmoid", "abs", "negative",
+        "sqrt", "rsqrt")
 _TWO = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 _POWERS: tuple[float | None, ...] = (2.0, 3.0, 4.0, 0.5, -0.5, -1.0, 1.0)
 

@@ -18,7 +18,6 @@ from run_model_tools.kernels.plan import (
     DequantizeStep,
     LayerStep,
     Plan,
-    ProgramStep,
     QuantizeStep,
     RelayStep,
 )
@@ -119,10 +118,10 @@ def expect_floats(plan: Plan) -> None:
 
 
 def expect_own_layer(plan: Plan) -> None:
-    """Raises NotForUs where nothing but programs beside TVM's operators would be ours."""
-    if all(isinstance(step, (RelayStep, ProgramStep)) for step in plan.steps):
-        raise NotForUs("no layer of the network is one that they compute: pictures in float32 "
-                       "and products of matrices are what they are for")
+    """Raises NotForUs where nothing would be ours."""
+    if all(isinstance(step, RelayStep) for step in plan.steps):
+        raise NotForUs("no layer of the network is one that they compute: float32 is what they "
+                       "are for")
 
 
 def _parameter(parameter: relay.Var) -> Tensor:

@@ -113,7 +113,13 @@ def _broadcast_to(net: Network, expr: relay.Call) -> Value:
     return view.broadcast(shape)
 
 
-def _cast(net: Network, expr: relay.Call) -> Value:
+def _tile(net: Network, expr: relay.Call) -> Value:
+    value, shape = net.values[expr.args[0]], shape_of(expr)
+    view = None if isinstance(value, relay.Constant) else view_of(net, value)
+    return None if view is None or min(shape) < 1 else view.tiled(shape)
+
+
+def cast(net: Network, expr: relay.Call) -> Value:
     """Nothing, of whole numbers of float32 that went through types which have them all."""
     if str(expr.checked_type.dtype) != "float32":
         return None
@@ -134,4 +140,4 @@ def _cast(net: Network, expr: relay.Call) -> Value:
 READERS = {"broadcast_to": _broadcast_to,
            **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn.batch_flatten"), _reshape),
            "transpose": _transpose, "strided_slice": _strided_slice, "split": _split,
-           "take": _take, "cast": _cast}
+           "take": _take, "tile": _tile}

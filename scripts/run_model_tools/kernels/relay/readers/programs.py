@@ -16,7 +16,7 @@ from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.graph import is_read_once, operator, shape_of
-from run_model_tools.kernels.relay.readers.moves import view_of
+from run_model_tools.kernels.relay.readers.moves import cast, view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked
 from run_model_tools.kernels.views import ConstantTensor, View, whole
@@ -81,6 +81,72 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
     if not one_by_one(program, name, nodes, expr.attrs):
         return None
     return add_program(net, program)
+
+
+def _where(net: Network, expr: relay.Call) -> Value:
+    return _choice(net, expr, *expr.args)
+
+
+def _cast(net: Network, expr: relay.Call) -> Value:
+    """A condition as 1 or 0, or whole numbers that stay what they are."""
+    if str(expr.args[0].checked_type.dtype) != "bool":
+        return cast(net, expr)
+    return _choice(net, expr, expr.args[0], 1.0, 0.0)
+
+
+def _choice(net: Network, expr: relay.Call, condition: relay.Expr,
+            *values: relay.Expr | float) -> Value:
+    """One number where a condition on float32 numbers holds, the other elsewhere."""
+    shape = shape_of(expr)
+    if not shape or min(shape) < 1 or str(expr.checked_type.dtype) != "float32":
+        return None
+    program = Program(shape, [])
+
+    def node_of(value: relay.Expr | float) -> int | None:
+        if isinstance(value, float):
+            return program.add("constant", value=value)
+        view = view_of(net, net.values[value])
+        if view is None:
+            return None
+        number = _number(view)
+        return program.add_input(view.broadcast(shape)) if number is None else (
+            program.add("constant", value=number))
+
+    yes, no = (node_of(value) for value in values)
+    if yes is None or no is None or _add_choice(program, node_of, condition, yes, no) is None:
+        return None
+    return add_program(net, program) if program.inputs else None
+
+
+_COMPARISONS = {"less": ("if_less", False, False), "greater": ("if_less", True, False),
+                "less_equal": ("if_less_equal", False, False),
+                "greater_equal": ("if_less_equal", True, False),
+                "equal": ("if_equal", False, False), "not_equal": ("if_equal", False, True)}
+"""(a node's operator, whether its first two arguments are the others', whether its last two are).
+"""
+
+
+def _add_choice(program: Program, node_of: Callable[[relay.Expr], int | None],
+                condition: relay.Expr, yes: int, no: int) -> int | None:
+    """The node that is `yes` where a condition holds and else `no`; None where it compares no
+    float32 numbers."""
+    name = operator(condition)
+    if name == "logical_not":
+        return _add_choice(program, node_of, condition.args[0], no, yes)
+    if name in ("logical_and", "logical_or"):
+        inner = _add_choice(program, node_of, condition.args[1], yes, no)
+        if inner is None:
+            return None
+        return _add_choice(program, node_of, condition.args[0],
+                           *((inner, no) if name == "logical_and" else (yes, inner)))
+    if name not in _COMPARISONS:
+        return None
+    op, swaps_sides, swaps_results = _COMPARISONS[name]
+    left, right = (node_of(side) for side in condition.args)
+    if left is None or right is None:
+        return None
+    return program.add(op, *((right, left) if swaps_sides else (left, right)),
+                       *((no, yes) if swaps_results else (yes, no)))
 
 
 def _scaled(name: str, views: list[View], shape: tuple[int, ...]) -> View | None:
@@ -195,7 +261,7 @@ def _layer_norm(net: Network, expr: relay.Call) -> Value:
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
     **dict.fromkeys((*SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", *FAST),
                     _one_by_one),
-    "nn.bias_add": _bias_add, "variance": _variance,
+    "where": _where, "cast": _cast, "nn.bias_add": _bias_add, "variance": _variance,
     **dict.fromkeys(("mean", "nn.global_avg_pool2d"), _reduction(_mean)),
     **{op: _reduction(_plainly(op)) for op in ("sum", "max", "min")},
     **dict.fromkeys(("nn.softmax", "nn.fast_softmax", "nn.log_softmax"), _softmax),
