@@ -13,6 +13,7 @@ from run_model_tools.inside_tvm import (
     faster_import,
     is_supported,
     node_names,
+    operators,
     own_kernels,
     pad_channels,
     result_or_error,
@@ -36,17 +37,7 @@ from run_model_tools.inside_tvm.export import (
     write_c_source,
     write_forms,
 )
-from run_model_tools.inside_tvm.operators import (
-    chosen_boxes,
-    nan_operators,
-    onnx_converters,
-    quantized_lstm,
-    resized_planes,
-    scatter_and_scan,
-    sorted_rows,
-    weighted_samples,
-    whole_division,
-)
+from run_model_tools.inside_tvm.operators import quantized_lstm
 from run_model_tools.params_file import Tensor, plain
 
 
@@ -65,9 +56,7 @@ def compile_model(tvm, request):
 
 def _compile(tvm, request, folder):
     target, requested = _target(tvm, request)
-    for family in (nan_operators, scatter_and_scan, sorted_rows, chosen_boxes, resized_planes,
-                   weighted_samples, whole_division):
-        family.install(tvm)
+    operators.install(tvm)
     request["placement"] = Placement()
     if target.kind.name == "c":
         complete_c(tvm)
@@ -230,9 +219,7 @@ def read_onnx(model, request):
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        with importer, quantized_lstm.installed(), onnx_converters.exact(), \
-                chosen_boxes.converters(), sorted_rows.converters(), \
-                resized_planes.converters(), weighted_samples.converters():
+        with importer, operators.imported(tvm):
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -18,7 +18,7 @@ from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import selection
 from run_model_tools.tuning.progress import Progress
 from run_model_tools.tuning.weighing import Weighing
-from small_networks import save_classifier
+from small_networks import save_classifier, save_network, weights
 
 TARGET = selection.record_target(find_target("native"))
 QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",
@@ -66,6 +66,16 @@ def test_tasks_are_listed_without_measuring(workshop):
     assert convolution["occurrences"] == 1
     assert convolution["space"] > 10
     assert not (workshop.folder / "logs").exists() and not (workshop.folder / "records").exists()
+
+
+def test_a_network_with_an_operator_of_ours(workshop):
+    save_network(workshop.folder / "tiny.onnx", """(float[1,4,9,7] x, float[1,5,6,2] grid)
+            => (float[1,3,5,6] y) {
+        sampled = GridSample<mode = "linear">(x, grid)
+        y = Conv(sampled, w)
+    }""", weights(3, w=(3, 4, 1, 1)), 20)
+    assert [task["name"].split()[0] for task in workshop.tune("--list")["tasks"]] == [
+        "conv2d_NCHWc.x86"]
 
 
 def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):

@@ -6,7 +6,6 @@ one box overlaps another by more than a threshold has to come out the same.
 """
 
 from run_model_tools.inside_tvm.operators import own_operators
-from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 _OPERATOR = "suppressed_boxes"
 _TOGETHER = 16
@@ -41,19 +40,16 @@ def kept(inputs, most, centers):
     """A call of the operator that suppressed() computes, of its first four arguments."""
     import tvm
 
-    install(tvm)
     return own_operators.called(tvm, _OPERATOR, inputs, most=most, centers=centers)
 
 
-def converters():
-    """While it is open, Relay's from_onnx takes the nodes that NonMaxSuppression is repaired to."""
-    from tvm.relay.frontend import onnx as importer
-
+def converters(known):
+    """Of the nodes that NonMaxSuppression is repaired to."""
     def convert(inputs, attributes, parameters):
         return kept([inputs[i] for i in range(4)], int(attributes["most"]),
                     int(attributes["center_point_box"]))
 
-    return exchanged(importer, lambda known: {**known, "SuppressedBoxes": convert})
+    return {"SuppressedBoxes": convert}
 
 
 def suppressed(tvm, order, boxes, counts, threshold, most, centers):

@@ -31,48 +31,44 @@ def exchanged(frontend, change):
         frontend._get_convert_map = original
 
 
-def exact():
-    """While it is open, Relay's from_onnx rounds whole numbers to themselves, and expands to
-    extents as all are."""
+def converters(known):
+    """Of what Relay's importer rounds, expands and casts to bfloat16."""
     from tvm import relay
     from tvm.relay.frontend import onnx as importer
 
-    def change(known):
-        def rounded(inputs, attributes, parameters):
-            x = inputs[0]
-            dtype = importer.infer_type(x).checked_type.dtype
-            if dtype not in _WHOLE:
-                return known["Round"](inputs, attributes, parameters)
-            size = relay.abs(x)
-            if dtype == "float32":
-                # Such a sum has no bits for a fraction, and is rounded as Round is.
-                made = size
-                for number in (_WHOLE[dtype], -_WHOLE[dtype]):
-                    made = relay.add(made, relay.const(number, dtype))
-                is_below = relay.less(x, relay.const(0.0, dtype))
-                made = relay.where(is_below, relay.negative(made), made)
-            else:
-                made = known["Round"](inputs, attributes, parameters)
-            return relay.where(relay.less(size, relay.const(_WHOLE[dtype], dtype)), made, x)
+    def rounded(inputs, attributes, parameters):
+        x = inputs[0]
+        dtype = importer.infer_type(x).checked_type.dtype
+        if dtype not in _WHOLE:
+            return known["Round"](inputs, attributes, parameters)
+        size = relay.abs(x)
+        if dtype == "float32":
+            # Such a sum has no bits for a fraction, and is rounded as Round is.
+            made = size
+            for number in (_WHOLE[dtype], -_WHOLE[dtype]):
+                made = relay.add(made, relay.const(number, dtype))
+            is_below = relay.less(x, relay.const(0.0, dtype))
+            made = relay.where(is_below, relay.negative(made), made)
+        else:
+            made = known["Round"](inputs, attributes, parameters)
+        return relay.where(relay.less(size, relay.const(_WHOLE[dtype], dtype)), made, x)
 
-        def expanded(inputs, attributes, parameters):
-            made = known["Expand"](inputs, attributes, parameters)
-            if made.op.name != "broadcast_to":
-                return made
-            return relay.broadcast_to(made.args[0], [int(extent) for extent in made.attrs.shape])
+    def expanded(inputs, attributes, parameters):
+        made = known["Expand"](inputs, attributes, parameters)
+        if made.op.name != "broadcast_to":
+            return made
+        return relay.broadcast_to(made.args[0], [int(extent) for extent in made.attrs.shape])
 
-        def cast(inputs, attributes, parameters):
-            if attributes["to"] != BFLOAT16:
-                return known["Cast"](inputs, attributes, parameters)
-            x = inputs[0]
-            bits = relay.reinterpret(x, "int32")
-            odd = relay.bitwise_and(relay.right_shift(bits, relay.const(16)), relay.const(1))
-            bits = relay.bitwise_and(bits + odd + relay.const(_ALMOST_HALF), relay.const(_KEPT))
-            return relay.where(relay.isnan(x), x, relay.reinterpret(bits, "float32"))
+    def cast(inputs, attributes, parameters):
+        if attributes["to"] != BFLOAT16:
+            return known["Cast"](inputs, attributes, parameters)
+        x = inputs[0]
+        bits = relay.reinterpret(x, "int32")
+        odd = relay.bitwise_and(relay.right_shift(bits, relay.const(16)), relay.const(1))
+        bits = relay.bitwise_and(bits + odd + relay.const(_ALMOST_HALF), relay.const(_KEPT))
+        return relay.where(relay.isnan(x), x, relay.reinterpret(bits, "float32"))
 
-        return {**known, "Round": rounded, "Expand": expanded, "Cast": cast}
-
-    return exchanged(importer, change)
+    return {"Round": rounded, "Expand": expanded, "Cast": cast}
 
 
 def to_bfloat16(tvm):

@@ -6,7 +6,6 @@ those that are nearly equal is the largest.
 """
 
 from run_model_tools.inside_tvm.operators import own_operators
-from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 _OPERATOR = "largest_of_resized"
 _COLUMNS = 64
@@ -33,19 +32,16 @@ def install(tvm):
         "how many elements a plane has is computed")
 
 
-def converters():
-    """While it is open, Relay's from_onnx takes the nodes that an ArgMax of resized planes is
-    repaired to."""
+def converters(known):
+    """Of the nodes that an ArgMax of resized planes is repaired to."""
     import tvm
-    from tvm.relay.frontend import onnx as importer
 
     def convert(inputs, attributes, parameters):
-        install(tvm)
         return own_operators.called(
             tvm, _OPERATOR, [inputs[i] for i in range(3)], cubic=int(attributes["cubic"]),
             a=float(attributes["cubic_coeff_a"]), single_first=int(attributes["single_first"]))
 
-    return exchanged(importer, lambda known: {**known, "LargestOfResized": convert})
+    return {"LargestOfResized": convert}
 
 
 class _Taps:

@@ -8,7 +8,6 @@ otherwise the whole row is sorted by its numbers' bytes, a time that does not de
 import math
 
 from run_model_tools.inside_tvm.operators import own_operators
-from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 from run_model_tools.inside_tvm.operators.scatter_and_scan import compute_by
 
 _STEP, _NUMBER, _TABLE = 11, 19, 1500
@@ -34,8 +33,8 @@ def install(tvm):
     compute_by(tvm, "topk", sorted_)
 
 
-def converters():
-    """While it is open, Relay's from_onnx takes TopK of the least too."""
+def converters(known):
+    """Of TopK, of the least too."""
     import tvm
     from tvm.relay.frontend import onnx as importer
 
@@ -44,7 +43,7 @@ def converters():
         return tvm.relay.topk(inputs[0], k, int(attributes["axis"]), "both",
                               not int(attributes.get("largest", 1)), "int64")
 
-    return exchanged(importer, lambda known: {**known, "TopK": sort})
+    return {"TopK": sort}
 
 
 def top_k(tvm, data, k, ascending, index_type):

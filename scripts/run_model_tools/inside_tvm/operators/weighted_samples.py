@@ -2,7 +2,6 @@
 convolutions, are but for the places and weights, which all channels share."""
 
 from run_model_tools.inside_tvm.operators import own_operators
-from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 _OPERATOR = "weighted_samples"
 _TOGETHER, _TAPS = 4, 4
@@ -26,15 +25,14 @@ def install(tvm):
         elsewhere=lambda attributes, inputs: _by_element(tvm, *inputs))
 
 
-def converters():
-    """While it is open, Relay's from_onnx takes the nodes that sampling is repaired to."""
+def converters(known):
+    """Of the nodes that sampling is repaired to."""
     import tvm
-    from tvm.relay.frontend import onnx as importer
 
     def convert(inputs, attributes, parameters):
         return own_operators.called(tvm, _OPERATOR, [inputs[i] for i in range(3)])
 
-    return exchanged(importer, lambda known: {**known, "WeightedSamples": convert})
+    return {"WeightedSamples": convert}
 
 
 def _inside(tvm, places, elements):
