@@ -38,8 +38,8 @@ nlohmann::json parse(std::string_view text, const JsonSource& source) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     std::size_t first = text.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos || text[first] != '{') {
-      refuse(source, "JSON: it does not start with '{'",
+    if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) {
+      refuse(source, "JSON: it does not start with '{' or '['",
              "check that the library, graph and parameter files were not swapped");
     }
     refuse(source, "valid JSON from byte " + std::to_string(error.byte) + " on",

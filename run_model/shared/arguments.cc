@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <map>
 #include <optional>
 
@@ -272,6 +273,8 @@ HelpRequest help_request() {
 
 void print_help(const Manual& manual, HelpRequest request) {
   const bool version = request == HelpRequest::kVersion;
+  // Whoever looks at the first lines only has seen enough.
+  std::signal(SIGPIPE, SIG_DFL);
   write_standard_output(version ? version_text(manual) : help_text(manual));
   if (request == HelpRequest::kFullHelp) gflags::ShowUsageWithFlags(manual.program);
 }

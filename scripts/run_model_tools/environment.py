@@ -103,8 +103,6 @@ def enter_venv(tvm: bool = False) -> None:
     env = tvm_environment() if tvm else dict(os.environ)
     env[_MARK] = wanted
     env.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.stdout.flush()
-    sys.stderr.flush()
     os.execve(VENV_PYTHON, [str(VENV_PYTHON), os.path.abspath(sys.argv[0]), *sys.argv[1:]], env)
 
 

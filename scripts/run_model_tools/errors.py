@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 import sys
 from pathlib import Path
 from typing import Callable, NoReturn
@@ -40,13 +42,36 @@ def command(main: Callable[[], int | None]) -> Callable[[], NoReturn]:
 def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Runs a command's main function and ends the process with its exit code."""
     try:
-        sys.exit(main() or 0)
+        try:
+            code = main()
+        finally:
+            # Python itself writes what is left after all handlers, and ends with words of its own.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        sys.exit(code or 0)
     except ToolError as error:
-        sys.stderr.write(f"{Path(sys.argv[0]).name}: {error}\n")
+        _say(str(error))
         sys.exit(error.code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does.
-        sys.stderr.close()
+        _forget_output()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS):
+            raise
+        where = f"'{error.filename}'" if error.filename else "all of its output"
+        _say(f"cannot write {where}: {error.strerror}")
+        _forget_output()
+        sys.exit(MISSING_FILE)
+
+
+def _say(sentence: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{Path(sys.argv[0]).name}: {sentence}\n")
+
+
+def _forget_output() -> None:
+    """What was not written of standard output stays so, without Python's complaint at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

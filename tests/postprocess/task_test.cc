@@ -51,16 +51,23 @@ json pose() {
 
 std::vector<Task> parse(const json& document) { return parse_tasks(document.dump(), "t.json"); }
 
-std::string refusal(const json& document) {
+std::string refusal_of_text(const std::string& text) {
   try {
-    parse(document);
+    parse_tasks(text, "t.json");
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kFormat);
     EXPECT_THAT(error.what(), HasSubstr("t.json"));
     return error.what();
   }
-  ADD_FAILURE() << "accepted: " << document;
+  ADD_FAILURE() << "accepted: " << text;
   return "";
+}
+
+std::string refusal(const json& document) { return refusal_of_text(document.dump()); }
+
+TEST(TaskTest, SaysWhereABrokenListOfTasksIsBroken) {
+  EXPECT_THAT(refusal_of_text(R"([{"kind": )"), HasSubstr("no valid JSON from byte 11 on"));
+  EXPECT_THAT(refusal_of_text("kind: landmarks"), HasSubstr("does not start with '{' or '['"));
 }
 
 TEST(TaskTest, ReadsADetectionByAnchors) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from run_model_tools.compiling.graph_file import element_types
 from run_model_tools.inside_tvm.devices.placement import ON_CPU
 from run_model_tools.inside_tvm.node_names import COPY
 
@@ -28,7 +29,7 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
     """
     graph = json.loads(graph_text)
     rows = graph["node_row_ptr"]
-    shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
+    shapes, types = graph["attrs"]["shape"][1], element_types(graph)
     devices = _devices(graph)
     nodes = []
     for index, node in enumerate(graph["nodes"]):

@@ -34,7 +34,7 @@ def read_graph(text: str, parameter_names: Collection[str],
     """Reads model.json; heads are named by `output_names`, or else by their nodes."""
     graph: dict[str, Any] = json.loads(text)
     nodes, rows = graph["nodes"], graph["node_row_ptr"]
-    shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
+    shapes, types = graph["attrs"]["shape"][1], element_types(graph)
 
     def entry(node: int, index: int, name: str) -> Entry:
         row = rows[node] + index
@@ -54,6 +54,12 @@ def read_graph(text: str, parameter_names: Collection[str],
         inputs=[entry(node, 0, name) for node, name in arguments if name not in parameter_names],
         outputs=outputs,
         parameters=[name for _, name in arguments if name in parameter_names])
+
+
+def element_types(graph: dict[str, Any]) -> list[str]:
+    """The type of each tensor of model.json, as NumPy and all else here call it; TVM calls a bool
+    "uint1" there."""
+    return ["bool" if name == "uint1" else name for name in graph["attrs"]["dltype"][1]]
 
 
 def counted_outputs(graph: dict[str, Any]) -> list[int]:

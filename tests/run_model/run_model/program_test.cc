@@ -226,6 +226,13 @@ TEST_F(ProgramTest, TheLimitOfAFilesSizeIsAnError) {
   }
 }
 
+TEST_F(ProgramTest, HelpOfWhichOnlyTheFirstLinesAreReadEndsAsOtherToolsDo) {
+  const ProgramResult cut =
+      spawn("/bin/sh", {"-c", "(sleep 0.1; \"$0\" --help; echo $? >&2) | true", RUN_MODEL_PROGRAM});
+  EXPECT_EQ(cut.err, std::to_string(128 + SIGPIPE) + "\n");
+  EXPECT_THAT(run({"--help"}, "/dev/full").err, HasSubstr("No space left"));
+}
+
 TEST_F(ProgramTest, OutputThatCannotBeWrittenIsAnError) {
   const Strings args{"net", artifact_.folder().path().string(), path("red.ppm"), path("labels.txt"),
                      "--no-normalize"};

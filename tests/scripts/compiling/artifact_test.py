@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from run_model_tools.compiling import artifact
+from run_model_tools.compiling.explanation import explain
 from run_model_tools.compiling.graph_file import read_graph
 from run_model_tools.errors import ToolError
 from run_model_tools.files import json_text
@@ -69,6 +70,18 @@ def test_graph_entries():
     assert [(e.name, e.shape, e.dtype) for e in graph.outputs] == [
         ("second", (1, 3), "int64"), ("first", (1, 2), "int8")]
     assert graph.parameters == ["p0"]
+
+
+def test_truth_values_are_called_as_numpy_calls_them():
+    # As TVM 0.18 writes them.
+    text = json.dumps({
+        "nodes": [{"op": "null", "name": "x"}, {
+            "op": "tvm_op", "name": "not", "attrs": {"func_name": "tvmgen_default_fused_not"}}],
+        "arg_nodes": [0], "heads": [[1, 0, 0]], "node_row_ptr": [0, 1, 2],
+        "attrs": {"shape": ["list_shape", [[4], [4]]], "dltype": ["list_str", ["uint1"] * 2]}})
+    graph = read_graph(text, ())
+    assert [e.dtype for e in graph.inputs + graph.outputs] == ["bool", "bool"]
+    assert explain(text, [])["nodes"][0]["outputs"] == [{"shape": [4], "dtype": "bool"}]
 
 
 def test_text_of_a_file_is_json_and_short_lists_stay_on_a_line():
