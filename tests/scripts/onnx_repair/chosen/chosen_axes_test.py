@@ -19,6 +19,8 @@ PLACES = """
 TWO_LISTS = """{} r = Squeeze(zr, zero) c = Squeeze(zc, zero)
     width = Constant<value_int = 4>() row = Mul(r, width) place = Add(row, c)
     lines = Constant<value_ints = [2, -1]>() flat = Reshape(x, lines)"""
+AHEAD = "both = Constant<value_ints = [0, -2]>() up = Unsqueeze(place, both) "
+"""As PyTorch writes scores.unsqueeze(0).unsqueeze(0), which a suppression takes."""
 SAMPLES = """
     least = Constant<value_ints = [-9223372036854775807]>()
     flipped = Slice(at, all, least, one, all)
@@ -53,6 +55,9 @@ def same(nodes, masks=MASKS, output="float[] y"):
 @pytest.mark.parametrize("found, kind", [
     ("y = Gather<axis = 1>(flat, place)", "float"),
     ("up = Unsqueeze(place, zero) y = Mul(up, up)", "int64"),
+    (AHEAD + "y = Mul(up, up)", "int64"),
+    (AHEAD + "w = Mul(up, up) y = Squeeze(w, both)", "int64"),
+    (AHEAD + "w = Mul(up, up) v = Squeeze(w, zero) y = Squeeze(v, zero)", "int64"),
     ("pair = Concat<axis = 0>(zr, zc) y = Add(pair, pair)", "int64")])
 def test_places_as_lists_for_each_axis(lists, found, kind):
     """x[tuple(x.nonzero().t())], as both of PyTorch's exporters write it."""

@@ -16,7 +16,11 @@ from run_model_tools.onnx_repair.rules.chosen.lengths import behind_each_other
 from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen.order import in_front
 from run_model_tools.onnx_repair.rules.chosen.places import counted, dealt
-from run_model_tools.onnx_repair.rules.chosen.rows import ELEMENTWISE_OF_ROWS, of_inputs
+from run_model_tools.onnx_repair.rules.chosen.rows import (
+    ELEMENTWISE_OF_ROWS,
+    in_front_of_rows,
+    of_inputs,
+)
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
@@ -33,8 +37,8 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
         return [found]
     if op == "NonMaxSuppression":
         return [suppressed(walk, node)]  # type: ignore[list-item]
-    if op in ("Squeeze", "Unsqueeze") and node.axes() == [0] and not one.along:
-        return [one.but(lead=one.lead + (1 if op == "Unsqueeze" else -1))]
+    if op in ("Squeeze", "Unsqueeze") and (more := in_front_of_rows(node, one)):
+        return [one.but(lead=one.lead + (more if op == "Unsqueeze" else -more))]
     if one.along == 1 and op == "Transpose" and node.attrs.get("perm") in (None, [1, 0]):
         return [one.but(along=0)]
     if op == "Concat" and not any(i.cut for i in given) and (

@@ -193,8 +193,17 @@ def _moves_rows(walk: Walk, node: Node, op: str, one: Chosen) -> bool:
         found = shape_around_rows(walk, shape)
         return found is not None and found[1] > 0 or op == "Reshape" and (
             shape.ints() or [0])[0] == 1
-    return op == "Unsqueeze" and node.axes() == [0] or op == "Transpose" and node.attrs.get(
-        "perm", [1])[0] != 0
+    return op == "Unsqueeze" and in_front_of_rows(node, one) > 0 or op == "Transpose" and (
+        node.attrs.get("perm", [1])[0] != 0)
+
+
+def in_front_of_rows(node: Node, one: Chosen) -> int:
+    """How many axes of one element a Squeeze or Unsqueeze takes from before the rows or puts there,
+    if it does nothing else; else 0."""
+    axes = node.axes() or []
+    rank = one.lead + one.rows.rank + len(axes) * (node.op == "Unsqueeze")
+    ahead = sorted(axis % rank for axis in axes) == [*range(len(axes))] and not one.along
+    return len(axes) if ahead and (node.op == "Unsqueeze" or len(axes) <= one.lead) else 0
 
 
 def _shape(walk: Walk, node: Node, one: Chosen) -> Value:
