@@ -11,7 +11,7 @@ import numpy as np
 import tflite
 
 _TYPES = {"float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7,
-          "complex64": 8, "int8": 9, "int4": 17}
+          "complex64": 8, "int8": 9, "resource": 13, "int4": 17}
 
 
 class TfliteNetwork:
@@ -47,7 +47,7 @@ class TfliteNetwork:
             custom_code: str = "", **fields) -> int:
         self.operators.append((code, list(inputs), list(outputs), options, fields, custom,
                                custom_code))
-        return outputs[0]
+        return outputs[0] if outputs else -1
 
     def like(self, x: int, shape, scale=None, zero=0) -> int:
         """A tensor of x's type."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,11 +97,13 @@ class TfliteFile(TfliteGraph):
     version: int
     graphs: list[TfliteGraph]
     """By their numbers."""
+    data: bytes
+    notes: tuple[str, ...] = ()
+    """What it has otherwise than the file on disk (states.py)."""
 
 
-def read_file(path: Path) -> TfliteFile:
-    """Raises Malformed, or OSError."""
-    data = path.read_bytes()
+def parse(data: bytes) -> TfliteFile:
+    """What a file holds; raises Malformed."""
     if data[4:8] != b"TFL3":
         raise Malformed("it does not have the mark TFL3 of such files")
     try:
@@ -130,7 +131,7 @@ def _parse(data: bytes) -> TfliteFile:
         raise Malformed("an input or output of it has a type that no target here has")
     _check_calls(graphs)
     return TfliteFile(0, main.tensors, main.operators, main.inputs, main.outputs, model,
-                      model.Version(), graphs)
+                      model.Version(), graphs, data)
 
 
 def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
@@ -139,7 +140,7 @@ def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
                for i in range(_count(graph.TensorsLength(), data))]
     operators = [_operator(model, graph.Operators(i), len(tensors))
                  for i in range(_count(graph.OperatorsLength(), data))]
-    inputs, outputs = _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy())
+    inputs, outputs = indices(graph.InputsAsNumpy()), indices(graph.OutputsAsNumpy())
     if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of its graph is not among its tensors")
     return TfliteGraph(number, _with_folded(tensors, operators), operators, inputs, outputs)
@@ -186,14 +187,15 @@ def _count(length: int, data: bytes) -> int:
     return length
 
 
-def _indices(values: Any) -> list[int]:
+def indices(values: Any) -> list[int]:
+    """A list of whole numbers of the file."""
     # flatbuffers gives 0 for a vector that is not there.
     return [int(v) for v in values] if isinstance(values, np.ndarray) else []
 
 
 def _tensor(model: Any, tensor: Any, index: int, file: bytes) -> TfliteTensor:
-    shape = _indices(tensor.ShapeAsNumpy())
-    signature = _indices(tensor.ShapeSignatureAsNumpy()) or shape
+    shape = indices(tensor.ShapeAsNumpy())
+    signature = indices(tensor.ShapeSignatureAsNumpy()) or shape
     if any(d < 0 for d in shape) or len(signature) != len(shape):
         raise Malformed(f"tensor {index} has the shape {shape}")
     dtype = DTYPES.get(tensor.Type(), "")
@@ -286,7 +288,7 @@ def _operator(model: Any, operator: Any, tensors: int) -> TfliteOperator:
         (n for n, v in vars(tflite.BuiltinOperator).items() if v == number), f"operator {number}"))
     if name == CUSTOM:
         name = (code.CustomCode() or b"?").decode("utf-8", "replace")
-    inputs, outputs = _indices(operator.InputsAsNumpy()), _indices(operator.OutputsAsNumpy())
+    inputs, outputs = indices(operator.InputsAsNumpy()), indices(operator.OutputsAsNumpy())
     if not all(-1 <= i < tensors for i in inputs) or not all(0 <= i < tensors for i in outputs):
         raise Malformed(f"the operator {name} reads or writes a tensor that is not there")
     return TfliteOperator(name, number == tflite.BuiltinOperator.CUSTOM, tuple(inputs),
@@ -325,6 +327,7 @@ def _called(operator: Any, name: str) -> tuple[int, ...]:
 
 _CALLS = {"WHILE": ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
           "IF": ("IfOptions", ("ThenSubgraphIndex", "ElseSubgraphIndex")),
+          "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
           "STABLEHLO_COMPOSITE": ("StableHLOCompositeOptions", ("DecompositionSubgraphIndex",)),
           "STABLEHLO_SCATTER": ("StablehloScatterOptions", ("UpdateComputationSubgraphIndex",)),
           "STABLEHLO_REDUCE_WINDOW": ("StablehloReduceWindowOptions", ("BodySubgraphIndex",)),

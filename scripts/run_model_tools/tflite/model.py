@@ -24,8 +24,8 @@ from run_model_tools.tflite.file import (
     TfliteGraph,
     TfliteOperator,
     TfliteTensor,
-    read_file,
 )
+from run_model_tools.tflite.states import read_network
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
 FOLDER = BUILD_DIR / "litert" / "site"
@@ -52,13 +52,17 @@ class TfliteModel(SourceModel):
     float_weights: dict[tuple[int, int], np.ndarray]
     """By the numbers of their graphs and tensors, weights of bytes beside floats as what they
     stand for."""
+    notes: tuple[str, ...]
+    data: bytes | None
+    """The file as it is read, where that is another one than the one on disk."""
 
     file_format: ClassVar[str] = "tflite"
     reference: ClassVar[str] = "litert"
     default_layout: ClassVar[str] = "NHWC"
 
     def source(self) -> dict[str, Any]:
-        return {"tflite_sha256": self.sha256, "tflite_version": self.version}
+        return {"tflite_sha256": self.sha256, "tflite_version": self.version,
+                **({"notes": list(self.notes)} if self.notes else {})}
 
     @property
     def output_scales(self) -> list[Scale | None]:
@@ -84,9 +88,10 @@ class TfliteModel(SourceModel):
             given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
             np.savez(given, *[inputs[item.name] for item in self.inputs])
             path = self.path
-            if TRANSPOSED in self.custom_operators or self.float_weights:
+            if TRANSPOSED in self.custom_operators or self.float_weights or self.data:
                 path = Path(folder, "as_compiled.tflite")
-                path.write_bytes(as_compiled(self.path.read_bytes(), self.float_weights))
+                path.write_bytes(as_compiled(self.data or self.path.read_bytes(),
+                                             self.float_weights))
             request = json.dumps({"site": str(_site()), "model": str(path),
                                   "inputs": str(given), "outputs": str(got)})
             made = subprocess.run(
@@ -119,7 +124,7 @@ def read_tflite(path: Path) -> TfliteModel:
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
     try:
-        file = read_file(path)
+        file = read_network(path)
     except Malformed as error:
         raise ToolError(MALFORMED_FILE,
                         f"{path} is not a TensorFlow Lite model: {error}.") from None
@@ -145,6 +150,7 @@ def read_tflite(path: Path) -> TfliteModel:
                        for i in file.outputs],
         rounds=any(scale_of(g.tensors[i]) for g in file.graphs for o in g.operators
                    for i in o.outputs),
+        notes=file.notes, data=file.data if file.notes else None,
         float_weights={(g.number, index): values for g in file.graphs
                        for index, values in _float_weights(g).items()})
 

@@ -12,7 +12,7 @@ import pytest
 from run_model_tools import tvm_process
 from run_model_tools.errors import ToolError
 from run_model_tools.source_model import Scale, resolve_shapes
-from run_model_tools.tflite.file import read_file
+from run_model_tools.tflite.file import parse
 from run_model_tools.tflite.model import read_tflite
 from run_model_tools.tflite.sparsity import dense_values
 from run_model_tools.verifying.inputs import random_inputs
@@ -337,7 +337,7 @@ def test_constants_that_are_given_as_tensors_of_bytes(tmp_path):
     """Weights of bytes beside activations of float32 stand for numbers."""
     n = byte_network()
     n.save(tmp_path / "m.tflite")
-    tensor = next(t for t in read_file(tmp_path / "m.tflite").tensors
+    tensor = next(t for t in parse((tmp_path / "m.tflite").read_bytes()).tensors
                   if t.constant is not None and t.dtype == "int8")
     numbers = tensor.quantized.to_numbers(tensor.constant)
     scale = tensor.quantized.scales.reshape(-1, 1, 1, 1)

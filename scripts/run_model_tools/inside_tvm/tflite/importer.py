@@ -14,14 +14,15 @@ from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.tflite import layout
 from run_model_tools.inside_tvm.tflite.converter import Converter, dequantized
 from run_model_tools.inside_tvm.tflite.seen_by_importer import SharedTable
-from run_model_tools.tflite.file import Malformed, read_file
+from run_model_tools.tflite.file import Malformed
 from run_model_tools.tflite.model import input_names
+from run_model_tools.tflite.states import read_network
 
 
 def read_tflite(path, shapes):
     """The Relay module of a .tflite file, all weights in it as constants; NHWC at the interface."""
     try:
-        file = read_file(Path(path))
+        file = read_network(Path(path))
     except Malformed as error:
         raise Refusal("model", str(error)) from error
     try:

@@ -1,8 +1,9 @@
-"""UNIDIRECTIONAL_ and BIDIRECTIONAL_SEQUENCE_LSTM of TensorFlow Lite, unrolled.
+"""UNIDIRECTIONAL_ and BIDIRECTIONAL_SEQUENCE_LSTM of TensorFlow Lite, unrolled, and SVDF.
 
-TVM's importer takes the former as if it were of one sample, with tanh, and without peepholes,
-projection or bounds.  States are variables that LiteRT keeps from run to run until it is told to
-reset them; here each run begins with zeros, as a layer that keeps nothing does in training.
+TVM's importer takes the first as if it were of one sample, with tanh, and without peepholes,
+projection or bounds.  Their states are variables that LiteRT keeps from run to run until it is told
+to reset them; here each run begins with zeros, as a layer that keeps nothing does in training.
+SVDF, which sees one moment in each run, has its state as an input and an output (tflite/states.py).
 """
 
 import numpy as np
@@ -143,5 +144,30 @@ class _Layer:
         return hidden, cell
 
 
-CONVERTERS = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _one_way, "BIDIRECTIONAL_SEQUENCE_LSTM": _both_ways}
+def _svdf(converter, op):
+    """Of each feature the sum of its last numbers, the newest of which is made here."""
+    from tflite.SVDFOptions import SVDFOptions
+
+    options, inputs = options_of(op, SVDFOptions), [int(index) for index in op.InputsAsNumpy()]
+    data, features, times, bias, state = inputs
+    if not converter.has_expr(state):
+        raise Refusal("model", "the state %s of an SVDF is not its own, or a branch or loop has it"
+                      % converter.graph.tensors[state].name)
+    (batch, _), (count, moments) = converter.shape_of(data), converter.shape_of(times)
+    before = relay.reshape(converter.value(state), (batch, count, moments))
+    newest = relay.nn.dense(converter.value(data), converter.value(features))
+    after = relay.concatenate([relay.strided_slice(before, [1], [moments], axes=[2]),
+                               relay.expand_dims(newest, 2)], 2)
+    del converter.exp_tab.exprs[converter.names[state]]
+    converter.keep(state, relay.reshape(after, (batch, count * moments)))
+    after = relay.reshape(converter.value(state), (batch, count, moments))
+    made = relay.sum(relay.multiply(after, converter.value(times)), 2)
+    made = relay.sum(relay.reshape(made, (batch, -1, options.Rank())), 2)
+    if bias >= 0:
+        made = relay.add(made, converter.value(bias))
+    return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
+
+
+CONVERTERS = {"SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _one_way,
+              "BIDIRECTIONAL_SEQUENCE_LSTM": _both_ways}
 """By operators' names, functions of the importer's converter and one operator."""
