@@ -65,6 +65,20 @@ def test_places_as_lists_for_each_axis(lists, found, kind):
     same(PLACES + TWO_LISTS.format(ends + lists) + found, output=f"{kind}[] y")
 
 
+@pytest.mark.parametrize("ahead", ["zero", "one"])
+@pytest.mark.parametrize("resized", [
+    "scales = Constant<value_floats = [1.0, 1.0, 2.0, 1.5]>() "
+    "y = Resize<mode = \"linear\">(p, , scales)",
+    "begin = Shape<start = 0, end = 2>(p) sides = Constant<value_ints = [5, 3]>() "
+    "sizes = Concat<axis = 0>(begin, sides) y = Resize<mode = \"nearest\">(p, , , sizes)"])
+def test_pictures_of_another_size_at_chosen_places(ahead, resized):
+    """Masks, which lie along the axis of the channels (masks[None]) or that of the batch."""
+    same(PLACES + TWO_LISTS.format("zr, zc = Split<num_outputs = 2>(z)") + f"""
+        found = Gather<axis = 1>(flat, place) line = Transpose<perm = [1, 0]>(found)
+        picture = Constant<value_ints = [-1, 2, 1]>() q = Reshape(line, picture)
+        p = Unsqueeze(q, {ahead}) {resized}""", MASKS[:-1])
+
+
 @pytest.mark.parametrize("taken", [
     "kept = Transpose<perm = [1, 0]>(z2) y = GatherND(at, kept)",
     "line = Transpose<perm = [1, 0]>(z2) kept = Squeeze(line, one) up = Unsqueeze(kept, all) "

@@ -91,6 +91,30 @@ def _assigned(walk: Walk, node: Node) -> Chosen:
     return updates
 
 
+def resized(walk: Walk, node: Node, one: Chosen) -> Chosen:
+    """A Resize that leaves the axis of the rows alone: by its scale there, or by their number."""
+    axis, rank, inputs = one.axis, one.lead + one.rows.rank, [*node.inputs]
+    if node.opset < 11 or node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+        raise one.why
+    if len(inputs) == 3:
+        scales = node.constant(2, "the scales")
+        along = [i % rank for i in node.attrs.get("axes") or range(rank)]
+        if scales is None or dict(zip(along, scales.tolist())).get(axis, 1) != 1:
+            raise one.why
+    else:
+        found = shape_around_rows(walk, node.tensor(3))
+        if found is None or found[1] != axis or not is_same(walk, one, found[0]) \
+                or "axes" in node.attrs:
+            raise one.why
+        sizes = [*found[2][:axis], one.rows.shape[0], *found[2][axis:]]
+        inputs[3] = walk.graph.constant(sizes, np.int64)
+    inputs[0] = in_place(walk, one)
+    (made,) = of_inputs(walk, node, inputs)
+    if not isinstance(made, Value):
+        raise one.why
+    return as_rows(walk, one, made, axis)
+
+
 def in_place(walk: Walk, one: Chosen) -> Value:
     """All rows, along the axis where the model has them."""
     if one.lead:

@@ -123,7 +123,11 @@ def of_chosen(walk: Walk, node: Node) -> list[Thing | None]:
 
 def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]:
     from run_model_tools.onnx_repair.rules.chosen.along import along_rows
-    from run_model_tools.onnx_repair.rules.chosen.axes import keeps_places, of_other_axes
+    from run_model_tools.onnx_repair.rules.chosen.axes import (
+        keeps_places,
+        of_other_axes,
+        resized,
+    )
     from run_model_tools.onnx_repair.rules.chosen.counts import shape_of_rows
     from run_model_tools.onnx_repair.rules.chosen.order import largest
     from run_model_tools.onnx_repair.rules.chosen.places import assigned, counted, known_beside
@@ -143,6 +147,8 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
     alone = node.inputs[0] is one and len(given) == 1
     if not any(i.cut for i in given) and (along := along_rows(walk, node, op, given)) is not None:
         return [along]
+    if op == "Resize" and alone and not one.cut:
+        return [resized(walk, node, one)]
     if any(i.axis for i in given) or not any(i.cut for i in given) and _moves_rows(
             walk, node, op, one):
         if op == "Shape" and not one.cut:
@@ -290,10 +296,6 @@ def _by_rows(node: Node, op: str, one: Chosen) -> bool:
     if op == "Pad":
         pads = node.ints(1, "the pads") if node.opset >= 11 and len(node.inputs) < 4 else None
         return pads is not None and not pads[0] and not pads[rank]
-    if op == "Resize":
-        scales = node.ints(2, "the scales") if len(node.inputs) == 3 else None
-        return node.opset >= 11 and scales is not None and scales[:1] == [1] and node.attrs.get(
-            "coordinate_transformation_mode") != "tf_crop_and_resize"
     if op == "Slice":
         along = node.ints(3, "the axes") if node.opset >= 10 and len(node.inputs) > 3 else None
         return along is not None and 0 not in {axis % rank for axis in along}
