@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 
 DATA_DEPENDENT, RUN_TIME = "data-dependent shape", "run-time parameter"
@@ -55,6 +57,16 @@ class NodeRefused(ToolError):
                   f"{nodes} of its {of} nodes, and the rest is for the program.")
         if refused.kind != DATA_DEPENDENT and refused.advice:
             advice = f"{refused.advice.rstrip('.')}; or {advice}"
+        return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
+
+    def with_extents(self, given: Mapping[str, tuple[int, ...]]) -> NodeRefused:
+        """This refusal of a model that left these inputs' extents open, and may be valid with
+        others."""
+        refused = self._parts[-1]
+        taken = " and ".join(f"'{name}' as {list(shape)}" for name, shape in given.items())
+        advice = (f"the model was taken with {taken}, whose extents it leaves open: give others "
+                  f"with {' '.join(f'--shape {name}:D0,D1,...' for name in given)}; or "
+                  f"{refused.advice or 'export it otherwise.'}")
         return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
 
     def in_branch(self, inputs: list[str]) -> NodeRefused:

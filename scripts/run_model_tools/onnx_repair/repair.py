@@ -70,6 +70,9 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
                 if isinstance(thing := scope[name], Chosen) and not counts:
                     raise thing.why
         except NodeRefused as refused:
+            taken = _left_open(graph, shapes)
+            if refused.kind == "invalid" and taken:
+                raise refused.with_extents(taken) from None
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs, counted = _outputs(walk, path, graph, scope)
     made = walk.graph.model(outputs)
@@ -133,6 +136,13 @@ def counted_outputs(repaired: onnx.ModelProto) -> list[int]:
     """
     found = next((p.value for p in repaired.metadata_props if p.key == _COUNTED), "")
     return [int(number) for number in found.split()]
+
+
+def _left_open(graph: onnx.GraphProto,
+               shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs of which the model does not say all extents."""
+    return {value.name: shapes[value.name] for value in graph.input if value.name in shapes and any(
+        not extent.HasField("dim_value") for extent in value.type.tensor_type.shape.dim)}
 
 
 def _with_cut(refused: NodeRefused, model: onnx.ModelProto, walk: Walk,

@@ -145,6 +145,27 @@ def test_what_does_not_fit_together_is_refused(op, other):
         repaired(model, inputs)
 
 
+def test_a_model_that_one_of_its_open_extents_makes_invalid():
+    """As Hummingbird writes trees: where a batch of one is squeezed, too, two axes are missed."""
+    model, inputs = one("Squeeze", [noise(3, 1)])
+    model.graph.node[0].output[0] = "flat"
+    model.graph.node.append(helper.make_node("Transpose", ["flat"], ["o0"], perm=[0]))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    name = model.graph.input[0].name
+    with pytest.raises(ToolError, match=r"orders axes as \[0\], and its input has 0 of them.*"
+                       rf"taken with '{name}' as \[1, 1\].*--shape {name}:D0"):
+        repaired(model, {name: noise(1, 1)})
+    have, = run(repaired(model, inputs), inputs)
+    np.testing.assert_array_equal(have, inputs[name][:, 0])
+
+
+def test_axes_that_a_transpose_has_not():
+    """ONNX Runtime refuses them, too; counted from the other end they would be an order."""
+    model, inputs = one("Transpose", [noise(2, 3)], perm=[0, 3])
+    with pytest.raises(ToolError, match=r"orders axes as \[0, 3\], and its input has 2 of them"):
+        repaired(model, inputs)
+
+
 @pytest.mark.parametrize("kept, length", [(5, 8), (5, None), (4, 7), (7, 8), (3, 8)])
 def test_real_signals_out_of_half_of_their_frequencies(kept, length):
     """ONNX Runtime 1.20 does not know that; of more frequencies than there are, the rest is left

@@ -102,6 +102,8 @@ def unsqueeze(walk: Walk, node: Node) -> Value:
 def transpose(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     perm = node.attrs.get("perm") or list(reversed(range(x.rank)))
+    if sorted(p + x.rank if p < 0 else p for p in perm) != list(range(x.rank)):
+        raise invalid(f"it orders axes as {perm}, and its input has {x.rank} of them")
     return transposed(walk, x, perm)
 
 
