@@ -76,7 +76,7 @@ def exact_sizes(model: OnnxModel, wanted: Wanted, inputs: Extents | None) -> Exa
         raise ToolError(USAGE, f"--exact asks for {len(found)} sizes, and {_MOST} are possible: "
                                "name those that matter.")
     shapes = [shapes_of(inputs, sizes) for sizes in found]
-    ranges = made_inputs.whole_number_ranges(model)
+    ranges = made_inputs.whole_number_ranges(model, *shapes)
     for sizes, one in zip(found, shapes):
         if outputs_at(model, model.run, one, ranges) is None:
             text = ",".join(f"{name}={size}" for name, size in sizes.items())

@@ -62,7 +62,7 @@ def picture_regions(model: SourceModel) -> dict[str, tuple[int, float]]:
     ONNX Runtime reads beside its memory where there is no such picture.
     """
     graph = model.outline if isinstance(model, OnnxModel) else onnx.GraphProto()
-    shapes, found = _known_shapes(graph), {}
+    shapes, found = _known_shapes(graph, {}), {}
     for item in model.inputs:
         reached = _reached(graph, item.name) if item.dtype.kind == "f" else ()
         for node in graph.node:
@@ -83,17 +83,19 @@ def _boxes(random: np.random.Generator, shape: tuple[int, ...], pictures: int,
     return made
 
 
-def whole_number_ranges(model: SourceModel) -> dict[str, range]:
-    """Where the whole numbers of an input have to lie, by the input's name.
+def whole_number_ranges(model: SourceModel,
+                        *shapes: dict[str, tuple[int, ...]]) -> dict[str, range]:
+    """Where the whole numbers of an input have to lie, by the input's name, whichever of `shapes`
+    the inputs have.
 
-    What ends as the index of a table of constants stays inside of it; a mask is 0 or 1; of other
-    wide numbers nothing is known, and they are small.  What tells how many keys of a cache count
-    lets all of them count: behind these, ONNX Runtime has what nothing was written to.  What
-    something is divided by begins with 1: a division of whole numbers by 0 ends the program, and
-    the reference's as well.  Other bytes are quantities, and take all values.
+    What ends as the index of a table stays inside of it, as far as its size is known; a mask is 0
+    or 1; of other wide numbers nothing is known, and they are small. What tells how many keys of a
+    cache count lets all of them count: behind these, ONNX Runtime has what nothing was written to.
+    What something is divided by begins with 1: a division of whole numbers by 0 ends the program,
+    and the reference's as well. Other bytes are quantities, and take all values.
     """
     graph = model.outline if isinstance(model, OnnxModel) else onnx.GraphProto()
-    ranges = {}
+    ranges, known = {}, _known_shapes(graph, _smallest_extents(graph, shapes))
     for item in model.inputs:
         if item.dtype.kind not in "iu" or item.scale is not None:
             continue
@@ -108,7 +110,7 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
         if counts is not None:
             ranges[item.name] = counts
         elif item.dtype.itemsize > 1:
-            stop = (2 if begins else _table_size(graph, reached)
+            stop = (2 if begins else _table_size(graph, known, reached)
                     or (2 if "mask" in item.name.lower() else _SMALL))
             ranges[item.name] = range(1, max(stop, 2)) if divides else range(stop)
         elif divides:
@@ -141,9 +143,21 @@ def _counts_of_keys(model: SourceModel, graph: onnx.GraphProto, name: str) -> ra
     return None
 
 
-def _table_size(graph: onnx.GraphProto, reached: set[str]) -> int | None:
+def _smallest_extents(graph: onnx.GraphProto, shapes: Iterable[dict[str, tuple[int, ...]]]
+                      ) -> dict[str, int]:
+    """Of the extents that inputs leave open the smallest of these shapes, by their names."""
+    found: dict[str, int] = {}
+    for given in shapes:
+        for value in graph.input:
+            for dim, extent in zip(value.type.tensor_type.shape.dim, given.get(value.name, ())):
+                if dim.dim_param:
+                    found[dim.dim_param] = min(extent, found.get(dim.dim_param, extent))
+    return found
+
+
+def _table_size(graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]], reached: set[str]
+                ) -> int | None:
     """The extent of the smallest table that the numbers `reached` are indices of, if any."""
-    shapes = _known_shapes(graph)
     sizes = []
     for node in graph.node:
         if node.op_type == "RoiAlign" and node.input[2] in reached:
@@ -157,9 +171,11 @@ def _table_size(graph: onnx.GraphProto, reached: set[str]) -> int | None:
     return min(filter(None, sizes), default=None)
 
 
-def _known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """Of constants, and what the graph says of others; 0 for extents that it leaves open."""
-    shapes = {value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+def _known_shapes(graph: onnx.GraphProto, named: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """Of constants, and what the graph says of others; 0 for extents that it leaves open and that
+    are not `named`."""
+    shapes = {value.name: tuple(d.dim_value or named.get(d.dim_param, 0)
+                                for d in value.type.tensor_type.shape.dim)
               for value in (*graph.input, *graph.value_info)}
     shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:

@@ -282,7 +282,8 @@ def _reference_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarr
     reason = model.why_not_run()
     if reason is not None:
         raise NoReference(reason)
-    ranges, regions = made_inputs.whole_number_ranges(model), made_inputs.picture_regions(model)
+    ranges = made_inputs.whole_number_ranges(model, subject.shapes, *subject.other_shapes)
+    regions = made_inputs.picture_regions(model)
     found: dict[float, tuple[list[Tensors], list[list[np.ndarray]], str]] = {}
     for tried in made_inputs.narrower(ranges):
         given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,

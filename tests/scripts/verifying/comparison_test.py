@@ -166,6 +166,15 @@ def test_indices_stay_inside_of_what_the_graph_says_of_its_tensors(node, most, t
     assert whole_number_ranges(read_model(path)) == {"i": range(most)}
 
 
+def test_indices_stay_inside_of_the_smallest_size_that_is_tried(tmp_path):
+    """Of a graph's nodes, say, of which there may be any number."""
+    path = save_network(tmp_path / "n.onnx", """(float[n,6] x, int64[e,1] i) => (float[] y) {
+        y = GatherND(x, i) }""", {}, ir_version=8)
+    shapes = [{"x": (size, 6), "i": (3, 1)} for size in (7, 5, 30)]
+    assert whole_number_ranges(read_model(path), *shapes) == {"i": range(5)}
+    assert whole_number_ranges(read_model(path)) == {"i": range(10)}
+
+
 @pytest.mark.parametrize("counts, range_of", [
     ("mask", {"mask": range(1, 2)}), ("counts", {"counts": range(5, 6), "mask": range(2)})])
 def test_all_keys_of_a_cache_count(counts, range_of, tmp_path):
