@@ -97,17 +97,17 @@ def _shared_out(places: tuple[Factors, Factors], program: Program, isa: Isa
     rows, columns = places
     if program.reduces or not rows:
         return rows, columns
-    rows, (count, strides) = rows[:-1], rows[-1]
-    if 2 * count <= isa.lanes and rows:
-        return rows[:-1], [rows[-1], (count, strides)]
-    outside = math.prod(c for c, _ in rows)
-    if outside >= 16 or count < 64 * isa.lanes:
-        return rows, [(count, strides)]
+    short = rows[-1:] if len(rows) > 1 and 2 * rows[-1][0] <= isa.lanes else []
+    *rows, (count, strides) = rows[:len(rows) - len(short)]
+    width = math.prod(c for c, _ in short)
+    if math.prod(c for c, _ in rows) >= 16 or count * width < 64 * isa.lanes:
+        return rows, [(count, strides), *short]
     for cut in (16, 14, 12, 15, 13, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2):
         inner = count // cut
-        if count % cut == 0 and inner % isa.lanes == 0:
-            return [*rows, (cut, tuple(s * inner for s in strides))], [(inner, strides)]
-    return rows, [(count, strides)]
+        if count % cut == 0 and inner * width % isa.lanes == 0:
+            return ([*rows, (cut, tuple(s * inner for s in strides))],
+                    [(inner, strides), *short])
+    return rows, [(count, strides), *short]
 
 
 def inputs_of(program: Program) -> list[Tensor]:
