@@ -186,11 +186,11 @@ TEST(GraphJson, SaysWhatAFileThatIsNoGraphIs) {
     }
     return "accepted";
   };
-  EXPECT_THAT(message(""), HasSubstr("is no JSON"));
+  EXPECT_THAT(message(""), HasSubstr("is no valid JSON"));
   EXPECT_THAT(message("\xB7\x9C\x04\x05\x4F\x8D\xE5\xF7"), HasSubstr("swapped"));
   EXPECT_THAT(message("{\"nodes\": ["), HasSubstr("no valid JSON from byte"));
   EXPECT_THAT(message("{}"), HasSubstr("is no graph of TVM's graph executor"));
-  EXPECT_THAT(message(std::string(100000, '[')), HasSubstr("is no JSON"));
+  EXPECT_THAT(message(std::string(100000, '[')), HasSubstr("is no valid JSON"));
   EXPECT_THAT(message("{\"nodes\":" + std::string(100000, '[') + std::string(100000, ']') + "}"),
               HasSubstr("is no graph"));
 }

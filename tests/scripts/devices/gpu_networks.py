@@ -93,6 +93,9 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                (1, 2, 8, 8), {}),
     "functions": ("""a = Tanh(x) b = Erf(x) c = Sigmoid(x)
                      d = Add(a, b) e = Exp(c) y = Mul(d, e)""", (3, 41), {}),
+    "inverse_functions": ("""a = Sigmoid(x) b = Asin(a) c = Acos(a) d = Atanh(a) e = Tan(a)
+                             f = Atan(x) g = Asinh(x) h = Sum(b, c, d, e, f, g)
+                             i = Less(x, a) y = Where(i, h, x)""", (3, 41), {}),
     # Angles of many turns, as positions in a text have.
     "angles": ("m = Mul(x, w) s = Sin(m) c = Cos(m) y = Sub(s, c)", (3, 341),
                {"w": np.array(300, np.float32)}),

@@ -29,12 +29,12 @@ from small_networks import run_onnxruntime, save_classifier
 
 # The others are tried in layers_slow_test.py.
 QUICK = ("softmax", "two_devices", "not_a_number", "not_a_number_indices", "parts",
-         "few_long_rows", "running_sums", "quantized_at_run_time")
+         "few_long_rows", "running_sums", "quantized_at_run_time", "inverse_functions")
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))
 test_layers_keep_to_the_limits = limits_test(QUICK)
-test_numbers = numbers_test(QUICK, ("two_devices", "not_a_number", "parts"))
+test_numbers = numbers_test(QUICK, ("two_devices", "not_a_number", "parts", "inverse_functions"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -1,6 +1,8 @@
 """Kernels of TIR -> compute shaders in GLSL, with the interface of TVM's own Vulkan modules:
 buffers are bindings 0, 1 ... of set 0, scalars push constants of 8 bytes each."""
 
+import re
+
 from run_model_tools.inside_tvm.devices import writer
 from run_model_tools.inside_tvm.devices.expressions import Unknown
 from run_model_tools.inside_tvm.devices.glsl_functions import (
@@ -76,13 +78,22 @@ class _Glsl(writer.Writer):
         if pushed:
             text.append("layout(push_constant) uniform Pushed { %s } pushed;" % " ".join(
                 "layout(offset = %d) %s s%d;" % (8 * i, kind, i) for i, kind in enumerate(pushed)))
-        code = [*(HELPERS[name].rstrip() for name in self._helpers), *self._own.values(),
+        code = [*self._helper_texts(), *self._own.values(),
                 "void main() {", *self._lines, "}", ""]
         text += [*self._shared, *self._tests_of_bits(code), *code]
         features = sorted({f for kind in self._types for f in _FEATURES.get(kind, ())}
                           | ({"storageBuffer8BitAccess", "shaderInt8"}
                              if any(b.element == "bool" for b in globals_) else set()))
         return Shader("\n".join(text), features, arguments)
+
+    def _helper_texts(self):
+        """Of the helpers and those that they call, which stand before them."""
+        texts = []
+        for name in reversed(HELPERS):
+            if name in self._helpers or any(
+                    re.search(r"\b%s\(" % name, text) for text in texts):
+                texts.insert(0, HELPERS[name].rstrip())
+        return texts
 
     def _tests_of_bits(self, code):
         if not any(call in line for line in code for call in ("isnan_(", "isinf_(")):

@@ -2,7 +2,8 @@
 
 GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
 0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11
-of sin() and cos() within half a turn, and nothing beyond.  Unless a shader asks for more, which not
+of sin() and cos() within half a turn, and nothing beyond; of inverse functions it promises 12 bits.
+Unless a shader asks for more, which not
 every driver grants and some pay for with fused multiplications, compilers may also take for granted
 that no number is a NaN or infinite: isnan(), isinf() and comparisons tell nothing then, so these
 two are told by their bits.
@@ -10,8 +11,8 @@ two are told by their bits.
 
 CALLS = {
     "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sqrt": "sqrt",
-    "rsqrt": "inversesqrt", "sin": "sin_", "cos": "cos_", "tan": "tan", "asin": "asin",
-    "acos": "acos", "atan": "atan", "atan2": "atan", "sinh": "sinh", "cosh": "cosh",
+    "rsqrt": "inversesqrt", "sin": "sin_", "cos": "cos_", "tan": "tan_", "asin": "asin_",
+    "acos": "acos_", "atan": "atan_", "atan2": "atan", "sinh": "sinh", "cosh": "cosh",
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "nearbyint": "roundEven", "fabs": "abs", "isnan": "isnan_", "isinf": "isinf_",
     "popcount": "bitCount", "tanh": "tanh_", "pow": "pow_", "round": "round_", "erf": "erf_",
@@ -99,6 +100,31 @@ float cos_(float x) {
   float y = r + r * s * (-0.16666660 + s * (0.0083330786 + s * (-0.00019810691 + s *
       2.6083160e-6)));
   return (int(k) & 2) != 0 ? y : -y;
+}
+""",
+    "tan_": "float tan_(float x) { return sin_(x) / cos_(x); }\n",
+    # As in kernels/c/vector_math.h: of x = tan(a), by a or what is a quarter or half a turn less.
+    "atan_": """\
+float atan_(float x) {
+  float a = abs(x);
+  bool large = a > 2.4142136, small = a <= 0.41421357;
+  float z = (large ? -1.0 : small ? a : a - 1.0) / (large ? a : small ? 1.0 : a + 1.0);
+  float s = z * z;
+  float y = z + z * s * (-0.33333316 + s * (0.19998471 + s * (-0.14243533 + s * (0.10593813 + s *
+      -0.060782198))));
+  y = isinf_(x) ? 1.5707964 : y + (large ? 1.5707964 : small ? 0.0 : 0.78539819);
+  return isnan_(x) ? x : x < 0.0 ? -y : y;
+}
+""",
+    "asin_": """\
+float asin_(float x) {
+  if (isnan_(x) || abs(x) > 1.0) return uintBitsToFloat(0x7fc00000u);
+  return 2.0 * atan_(x / (1.0 + sqrt((1.0 - x) * (1.0 + x))));
+}
+""",
+    "acos_": """\
+float acos_(float x) {
+  return x > 0.5 && x <= 1.0 ? 2.0 * asin_(sqrt(0.5 - 0.5 * x)) : 1.5707964 - asin_(x);
 }
 """,
     # Of multiples of y by powers of two those that fit are taken away: each difference is exact.

@@ -144,6 +144,17 @@ def _ready_for_drivers(tvm, module, group_sizes):
         return load(path, "cl")
 
 
+def _complete_opencl(tvm):
+    """Calls functions by OpenCL's names where TVM has no rule and takes those of C's library; more
+    than once is the same."""
+    if not hasattr(_complete_opencl, "done"):
+        _complete_opencl.done = True
+        for name in ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
+            tvm.ir.register_intrin_lowering(
+                "tir." + name, target="opencl", f=lambda call, name=name: (
+                    tvm.tir.call_pure_extern(call.dtype, name, call.args[0])))
+
+
 @contextmanager
 def seen(tvm, target):
     """Gives the Needs of what is compiled for a target's GPU while it is open; None for a CPU."""
@@ -157,6 +168,8 @@ def seen(tvm, target):
         raise Refusal("generator", "this TVM %s has no code generator for %s" % (
             tvm.__version__, kind))
     needs = Needs()
+    if kind == "opencl":
+        _complete_opencl(tvm)
 
     def build(module, of_target):
         for variable, function in module.functions.items():
