@@ -124,8 +124,8 @@ class Front:
             kept = [(elements, self._reserve(elements))
                     for elements in (graph.tensors, graph.operators)]
             lists += kept
-            ends = [b.CreateNumpyVector(np.asarray(places, np.int32))
-                    for places in (graph.inputs, graph.outputs)]
+            ends = [b.CreateNumpyVector(np.asarray(numbers, np.int32))
+                    for numbers in (graph.inputs, graph.outputs)]
             tflite.SubGraphStart(b)
             tflite.SubGraphAddTensors(b, kept[0][1])
             tflite.SubGraphAddInputs(b, ends[0])

@@ -3,10 +3,9 @@
 GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
 0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11
 of sin() and cos() within half a turn, and nothing beyond; of inverse functions it promises 12 bits.
-Unless a shader asks for more, which not
-every driver grants and some pay for with fused multiplications, compilers may also take for granted
-that no number is a NaN or infinite: isnan(), isinf() and comparisons tell nothing then, so these
-two are told by their bits.
+Unless a shader asks for more, which not every driver grants and some pay for with fused
+multiplications, compilers may also take for granted that no number is a NaN or infinite: isnan(),
+isinf() and comparisons tell nothing then, so these two are told by their bits.
 """
 
 CALLS = {

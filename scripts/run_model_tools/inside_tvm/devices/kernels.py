@@ -7,6 +7,7 @@ import tempfile
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.operators.own_operators import once
 
 KINDS = ("opencl", "vulkan", "cuda")
 PROMISED_GROUPS = 65535
@@ -144,15 +145,12 @@ def _ready_for_drivers(tvm, module, group_sizes):
         return load(path, "cl")
 
 
+@once
 def _complete_opencl(tvm):
-    """Calls functions by OpenCL's names where TVM has no rule and takes those of C's library; more
-    than once is the same."""
-    if not hasattr(_complete_opencl, "done"):
-        _complete_opencl.done = True
-        for name in ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
-            tvm.ir.register_intrin_lowering(
-                "tir." + name, target="opencl", f=lambda call, name=name: (
-                    tvm.tir.call_pure_extern(call.dtype, name, call.args[0])))
+    """Calls functions by OpenCL's names where TVM has no rule and takes those of C's library."""
+    for name in ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
+        tvm.ir.register_intrin_lowering("tir." + name, target="opencl", f=lambda call, name=name: (
+            tvm.tir.call_pure_extern(call.dtype, name, call.args[0])))
 
 
 @contextmanager

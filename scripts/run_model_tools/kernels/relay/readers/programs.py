@@ -62,6 +62,13 @@ def _number(view: View) -> float | None:
     return None
 
 
+def _add_operand(program: Program, view: View) -> int:
+    """The node of what is broadcast to the program's shape, or of a constant of one number."""
+    number = _number(view)
+    return (program.add_input(view.broadcast(program.shape)) if number is None
+            else program.add("constant", value=number))
+
+
 def _one_by_one(net: Network, expr: relay.Call) -> Value:
     views, name, shape = _views(net, expr), operator(expr), shape_of(expr)
     if views is None:
@@ -73,11 +80,7 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
     if scaled is not None:
         return scaled
     program = Program(shape, [])
-    nodes = []
-    for view in views:
-        number = _number(view)
-        nodes.append(program.add_input(view.broadcast(shape)) if number is None
-                     else program.add("constant", value=number))
+    nodes = [_add_operand(program, view) for view in views]
     if not one_by_one(program, name, nodes, expr.attrs):
         return None
     return add_program(net, program)
@@ -106,11 +109,7 @@ def _choice(net: Network, expr: relay.Call, condition: relay.Expr,
         if isinstance(value, float):
             return program.add("constant", value=value)
         view = view_of(net, net.values[value])
-        if view is None:
-            return None
-        number = _number(view)
-        return program.add_input(view.broadcast(shape)) if number is None else (
-            program.add("constant", value=number))
+        return None if view is None else _add_operand(program, view)
 
     yes, no = (node_of(value) for value in values)
     if yes is None or no is None or _add_choice(program, node_of, condition, yes, no) is None:
