@@ -89,11 +89,12 @@ Preprocessing preprocessing_field(const JsonField& field) {
       "rounding", "color_order", "divide_by", "mean", "std"};
   refuse_other_members(field, kKnown);
   Preprocessing result;
-  result.resizer = parse_resizer(
-      one_of(field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear",
-                                       "pil13-bicubic", "cv2-linear", "cv2-warp"}));
-  result.fit = parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox", "pad"}));
-  if (result.fit == Fit::kCrop) {
+  result.resizer = parse_resizer(one_of(
+      field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "pil-nearest",
+                                "pil13-bilinear", "pil13-bicubic", "cv2-linear", "cv2-warp"}));
+  result.fit =
+      parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox", "pad", "squash-crop"}));
+  if (crops(result.fit)) {
     result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));
     result.crop = static_cast<int>(field.member("crop").integer(1, result.resize));
   }
@@ -108,16 +109,20 @@ Preprocessing preprocessing_field(const JsonField& field) {
       if (warps) result.outside = Outside::kPad;
     }
   }
-  for (const std::string_view key : {"position", "rounding"}) {
-    if (result.fit != Fit::kLetterbox && field.has(key)) {
-      field.member(key).fail("has a meaning with the fit letterbox only");
-    }
+  const bool letterboxes = result.fit == Fit::kLetterbox;
+  if (!letterboxes && field.has("position")) {
+    field.member("position").fail("has a meaning with the fit letterbox only");
+  }
+  if (!letterboxes && !crops(result.fit) && field.has("rounding")) {
+    field.member("rounding").fail("has a meaning with the fits letterbox, crop, squash-crop only");
   }
   if (const auto position = find_member(field, "position")) {
     result.letterbox.at_start = one_of(*position, {"centre", "start"}) == "start";
   }
   if (const auto rounding = find_member(field, "rounding")) {
-    result.letterbox.round_down = one_of(*rounding, {"nearest", "down"}) == "down";
+    const bool down = one_of(*rounding, {"nearest", "down"}) == "down";
+    result.letterbox.round_down = letterboxes && down;
+    result.crop_start = crops(result.fit) && down ? CropStart::kDown : CropStart::kRounded;
   }
   result.color_order =
       parse_color_order(one_of(field.member("color_order"), {"RGB", "BGR", "GRAY"}));

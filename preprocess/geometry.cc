@@ -14,14 +14,32 @@ namespace {
 constexpr auto kFits = enum_names<Fit>({{Fit::kCrop, "crop"},
                                         {Fit::kSquash, "squash"},
                                         {Fit::kLetterbox, "letterbox"},
-                                        {Fit::kPad, "pad"}});
+                                        {Fit::kPad, "pad"},
+                                        {Fit::kSquashCrop, "squash-crop"}});
 
 std::string size_text(int width, int height) {
   return std::to_string(width) + "x" + std::to_string(height);
 }
 
-int centre_offset(int size, int crop) {
-  return static_cast<int>(std::nearbyint((size - crop) / 2.0));
+int centre_offset(int size, int crop, CropStart start) {
+  return start == CropStart::kDown ? (size - crop) / 2
+                                   : static_cast<int>(std::nearbyint((size - crop) / 2.0));
+}
+
+// The middle of a picture that has been resized to width x height.
+Geometry middle_of(int width, int height, int crop_width, int crop_height, CropStart start) {
+  if (width < crop_width || height < crop_height) {
+    throw Error(ErrorKind::kMismatch,
+                "the picture resized to " + size_text(width, height) +
+                    " is smaller than the crop of " + size_text(crop_width, crop_height),
+                "resize the short side to at least the crop");
+  }
+  return {width,
+          height,
+          {centre_offset(width, crop_width, start), centre_offset(height, crop_height, start),
+           crop_width, crop_height},
+          0,
+          0};
 }
 
 }  // namespace
@@ -58,7 +76,8 @@ std::string_view fit_name(Fit fit) { return kFits.name(fit); }
 
 Fit parse_fit(std::string_view name) { return kFits.parse(name, "fit"); }
 
-Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height) {
+Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height,
+                       CropStart start) {
   const int shorter = std::min(width, height);
   const double longer =
       std::floor(static_cast<double>(std::int64_t{short_side} * std::max(width, height)) / shorter);
@@ -69,19 +88,13 @@ Geometry crop_geometry(int width, int height, int short_side, int crop_width, in
                     std::to_string(short_side),
                 "use another fit, such as letterbox, or crop the picture");
   }
-  Geometry geometry;
-  geometry.resized_width = width <= height ? short_side : static_cast<int>(longer);
-  geometry.resized_height = width <= height ? static_cast<int>(longer) : short_side;
-  if (geometry.resized_width < crop_width || geometry.resized_height < crop_height) {
-    throw Error(ErrorKind::kMismatch,
-                "the picture resized to " +
-                    size_text(geometry.resized_width, geometry.resized_height) +
-                    " is smaller than the crop of " + size_text(crop_width, crop_height),
-                "resize the short side to at least the crop");
-  }
-  geometry.window = {centre_offset(geometry.resized_width, crop_width),
-                     centre_offset(geometry.resized_height, crop_height), crop_width, crop_height};
-  return geometry;
+  const int long_side = static_cast<int>(longer);
+  return middle_of(width <= height ? short_side : long_side,
+                   width <= height ? long_side : short_side, crop_width, crop_height, start);
+}
+
+Geometry squash_crop_geometry(int side, int crop_width, int crop_height, CropStart start) {
+  return middle_of(side, side, crop_width, crop_height, start);
 }
 
 Geometry squash_geometry(int target_width, int target_height) {

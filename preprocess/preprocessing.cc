@@ -40,15 +40,18 @@ std::array<float, 3> in_order(ColorOrder order, std::array<float, 3> rgb) {
 
 Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int width,
                      int height) {
+  const int crop = crops(preprocessing.fit) ? preprocessing.crop : 0;
+  if (crop != 0 && (crop != width || crop != height)) {
+    throw Error(ErrorKind::kMismatch, "a crop of " + std::to_string(crop) +
+                                          " does not give the model's input of " +
+                                          std::to_string(width) + "x" + std::to_string(height));
+  }
   switch (preprocessing.fit) {
     case Fit::kCrop:
-      if (preprocessing.crop != 0 &&
-          (preprocessing.crop != width || preprocessing.crop != height)) {
-        throw Error(ErrorKind::kMismatch, "a crop of " + std::to_string(preprocessing.crop) +
-                                              " does not give the model's input of " +
-                                              std::to_string(width) + "x" + std::to_string(height));
-      }
-      return crop_geometry(image.width(), image.height(), preprocessing.resize, width, height);
+      return crop_geometry(image.width(), image.height(), preprocessing.resize, width, height,
+                           preprocessing.crop_start);
+    case Fit::kSquashCrop:
+      return squash_crop_geometry(preprocessing.resize, width, height, preprocessing.crop_start);
     case Fit::kSquash:
     case Fit::kPad:  // what is resized has the input's proportions already
       return squash_geometry(width, height);
@@ -204,6 +207,8 @@ void check_preprocessing(const Preprocessing& preprocessing) {
   require(preprocessing.resize >= 1 && preprocessing.resize <= kMaxImageSide,
           "the length to resize the short side to is out of range",
           "give a length from 1 to 65535");
+  require(preprocessing.fit != Fit::kSquashCrop || preprocessing.resizer != Resizer::kCv2Warp,
+          "the fit squash-crop has no meaning with the resizer cv2-warp", "give another resizer");
 }
 
 void preprocess_into(const Image& image, const Preprocessing& preprocessing, Layout layout,

@@ -14,25 +14,47 @@ namespace {
 constexpr auto kResizers = enum_names<Resizer>({{Resizer::kNearest, "nearest"},
                                                 {Resizer::kPilBilinear, "pil-bilinear"},
                                                 {Resizer::kPilBicubic, "pil-bicubic"},
+                                                {Resizer::kPilNearest, "pil-nearest"},
                                                 {Resizer::kPil13Bilinear, "pil13-bilinear"},
                                                 {Resizer::kPil13Bicubic, "pil13-bicubic"},
                                                 {Resizer::kCv2Linear, "cv2-linear"},
                                                 {Resizer::kCv2Warp, "cv2-warp"}});
 
-// Source index = floor(index * source / target).
-Image resize_nearest(const Image& image, int width, int height, const Region& window) {
-  std::vector<int> offsets(static_cast<std::size_t>(window.width));
-  for (int x = 0; x < window.width; ++x) {
-    const std::int64_t source = (std::int64_t{window.x} + x) * image.width() / width;
-    offsets[static_cast<std::size_t>(x)] = static_cast<int>(source) * kImageChannels;
+// Which source pixels make the target pixels [begin, begin + count) along one axis.
+using Sources = std::vector<int> (*)(int source_size, int target_size, int begin, int count);
+
+// floor(index * source / target).
+std::vector<int> under_corners(int source_size, int target_size, int begin, int count) {
+  std::vector<int> sources;
+  for (std::int64_t i = begin; i < std::int64_t{begin} + count; ++i) {
+    sources.push_back(static_cast<int>(i * source_size / target_size));
   }
+  return sources;
+}
+
+// floor((index + 0.5) * source / target), added up pixel by pixel as in Pillow's
+// ImagingScaleAffine.
+std::vector<int> under_middles(int source_size, int target_size, int begin, int count) {
+  const double scale = static_cast<double>(source_size) / target_size;
+  double place = scale * 0.5;
+  for (int i = 0; i < begin; ++i) place += scale;
+  std::vector<int> sources;
+  for (int i = 0; i < count; ++i, place += scale) {
+    sources.push_back(std::min(static_cast<int>(place), source_size - 1));
+  }
+  return sources;
+}
+
+Image resize_nearest(const Image& image, int width, int height, const Region& window,
+                     Sources sources) {
+  const std::vector<int> columns = sources(image.width(), width, window.x, window.width);
+  const std::vector<int> rows = sources(image.height(), height, window.y, window.height);
   Image result(window.width, window.height);
   for (int y = 0; y < window.height; ++y) {
-    const std::int64_t source = (std::int64_t{window.y} + y) * image.height() / height;
-    const std::uint8_t* from = image.row(static_cast<int>(source));
+    const std::uint8_t* from = image.row(rows[static_cast<std::size_t>(y)]);
     std::uint8_t* to = result.row(y);
-    for (const int offset : offsets) {
-      to = std::copy_n(from + offset, kImageChannels, to);
+    for (const int column : columns) {
+      to = std::copy_n(from + std::ptrdiff_t{column} * kImageChannels, kImageChannels, to);
     }
   }
   return result;
@@ -60,7 +82,9 @@ Image resize(const Image& image, int width, int height, Resizer resizer, const R
   };
   switch (resizer) {
     case Resizer::kNearest:
-      return resize_nearest(image, width, height, window);
+      return resize_nearest(image, width, height, window, under_corners);
+    case Resizer::kPilNearest:
+      return resize_nearest(image, width, height, window, under_middles);
     case Resizer::kPilBilinear:
       return pil(PilFilter::kBilinear, PilRelease::k12);
     case Resizer::kPilBicubic:

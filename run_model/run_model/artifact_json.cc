@@ -59,9 +59,10 @@ Json tensors_json(const std::vector<TensorInfo>& tensors) {
 Json preprocessing_json(const Preprocessing& preprocessing) {
   Json json = Json::object(
       {{"resizer", resizer_name(preprocessing.resizer)}, {"fit", fit_name(preprocessing.fit)}});
-  if (preprocessing.fit == Fit::kCrop) {
+  if (crops(preprocessing.fit)) {
     json.put("resize", preprocessing.resize);
     if (preprocessing.crop != 0) json.put("crop", preprocessing.crop);
+    if (preprocessing.crop_start == CropStart::kDown) json.put("rounding", "down");
   }
   json.put("color_order", color_order_name(preprocessing.color_order));
   json.put("divide_by", decimal(preprocessing.divide_by));

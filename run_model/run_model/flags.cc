@@ -77,20 +77,21 @@ constexpr Flag kPixelFlags[] = {
     {.name = "resizer",
      .storage = &f.resizer,
      .value = "NAME",
-     .words = "nearest, pil-bilinear (default), pil-bicubic (Pillow up to 12), pil13-bilinear, "
-              "pil13-bicubic (Pillow 13), cv2-linear or cv2-warp (MediaPipe's)",
-     .choices = "nearest pil-bilinear pil-bicubic pil13-bilinear pil13-bicubic cv2-linear "
-                "cv2-warp"},
+     .words = "nearest, pil-bilinear (default), pil-bicubic (Pillow up to 12), pil-nearest, "
+              "pil13-bilinear, pil13-bicubic (Pillow 13), cv2-linear or cv2-warp (MediaPipe's)",
+     .choices = "nearest pil-bilinear pil-bicubic pil-nearest pil13-bilinear pil13-bicubic "
+                "cv2-linear cv2-warp"},
     {.name = "fit",
      .storage = &f.fit,
      .value = "NAME",
      .words = "crop (default): short side to --resize, then the middle; squash: both sides to the "
-              "input's; letterbox: all of it, padded; pad: padded, then squashed",
-     .choices = "crop squash letterbox pad"},
+              "input's; letterbox: all of it, padded; pad: padded, then squashed; squash-crop: "
+              "both sides to --resize, then the middle",
+     .choices = "crop squash letterbox pad squash-crop"},
     {.name = "resize",
      .storage = &f.resize,
      .value = "N",
-     .words = "length of the short side (default: 256 for a crop of 224)",
+     .words = "length of the short side (default: 256 for a crop of 224); squash-crop: of both",
      .more = "For other crops the default is in the same proportion."},
     {.name = "crop",
      .storage = &f.crop,

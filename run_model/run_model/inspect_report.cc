@@ -38,7 +38,7 @@ std::string triple(const std::array<float, 3>& values) {
 std::string preprocessing_text(const Preprocessing& preprocessing) {
   std::string text(resizer_name(preprocessing.resizer));
   text += ", " + std::string(fit_name(preprocessing.fit));
-  if (preprocessing.fit == Fit::kCrop) {
+  if (crops(preprocessing.fit)) {
     text +=
         " " + std::to_string(preprocessing.resize) + " to " + std::to_string(preprocessing.crop);
   }

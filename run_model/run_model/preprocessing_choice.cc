@@ -144,7 +144,7 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
     if (flags.resizer.empty() && flags.fit.empty()) chosen.outside = base->outside;
   }
 
-  if (chosen.fit != Fit::kCrop) {
+  if (!crops(chosen.fit)) {
     if (flags.resize || flags.crop) {
       throw Error(ErrorKind::kUsage,
                   std::string("--resize and --crop have no meaning with the fit ") +
@@ -153,7 +153,8 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
     }
     return;
   }
-  const bool base_crops = base != nullptr && base->fit == Fit::kCrop;
+  const bool base_crops = base != nullptr && crops(base->fit);
+  if (base_crops) chosen.crop_start = base->crop_start;
   chosen.crop = flags.crop.value_or(base_crops && !flags.size ? base->crop : 0);
   if (chosen.crop != 0 && (chosen.crop != size.width || chosen.crop != size.height)) {
     throw Error(ErrorKind::kMismatch,

@@ -51,6 +51,8 @@ class OnnxModel(SourceModel):
     """Of the outputs, as far as the file says."""
     notes: tuple[str, ...] = ()
     """About outputs of the file that are no tensors of numbers, and types that become others."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    """The file's metadata_props."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
@@ -77,6 +79,10 @@ class OnnxModel(SourceModel):
     @property
     def output_dtypes(self) -> list[str | None]:
         return list(self.dtypes) or super().output_dtypes
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return self.metadata
 
     def why_not_run(self) -> str | None:
         return None
@@ -164,7 +170,8 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
                      [sha256_of(file) for file in files], opset=opset, frozen=frozen,
                      cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output),
-                     dtypes=tuple(_dtype(o) for o in model.graph.output), notes=tuple(notes))
+                     dtypes=tuple(_dtype(o) for o in model.graph.output), notes=tuple(notes),
+                     metadata={item.key: item.value for item in model.metadata_props})
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int | None, ...] | None:

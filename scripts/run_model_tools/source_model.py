@@ -91,6 +91,11 @@ class SourceModel(ABC):
         """Of each output, where it holds whole numbers that stand for others."""
         return [None] * len(self.outputs)
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """What its exporter wrote into the file about it, by names of its own."""
+        return {}
+
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     """"data:1,3,224,224" (or 1x3x224x224) -> ("data", (1, 3, 224, 224)); names may hold colons."""

@@ -40,6 +40,18 @@ TEST(Geometry, PaddingReachesTheProportions) {
   EXPECT_THROW(aspect_padding(65535, 1, 1, 2), Error);
 }
 
+// 67 - 64 is 3: Python's round(1.5) is 2, and 3 // 2 is 1.
+TEST(Geometry, ACropMayBeginHalfAPixelBefore) {
+  EXPECT_EQ(crop_geometry(67, 67, 67, 64, 64).window, (Region{2, 2, 64, 64}));
+  EXPECT_EQ(crop_geometry(67, 67, 67, 64, 64, CropStart::kDown).window, (Region{1, 1, 64, 64}));
+  const Geometry squashed = squash_crop_geometry(67, 64, 62, CropStart::kDown);
+  EXPECT_EQ(squashed.resized_width, 67);
+  EXPECT_EQ(squashed.resized_height, 67);
+  EXPECT_EQ(squashed.window, (Region{1, 2, 64, 62}));
+  EXPECT_EQ(squash_crop_geometry(67, 64, 62).window, (Region{2, 2, 64, 62}));
+  EXPECT_THROW(squash_crop_geometry(63, 64, 64), Error);
+}
+
 TEST(Geometry, CropMayBeOblong) {
   const Geometry geometry = crop_geometry(200, 100, 50, 80, 40);
   EXPECT_EQ(geometry.window, (Region{10, 5, 80, 40}));
@@ -94,7 +106,7 @@ TEST(Geometry, SquashTakesEverything) {
 }
 
 TEST(Geometry, NamesAreParsed) {
-  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad}) {
+  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad, Fit::kSquashCrop}) {
     EXPECT_EQ(parse_fit(fit_name(fit)), fit);
   }
   EXPECT_THROW(parse_fit("center"), Error);

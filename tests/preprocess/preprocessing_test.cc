@@ -25,7 +25,9 @@ Preprocessing from_json(const nlohmann::json& json) {
     result.pad = pad;
     result.outside = Outside::kPad;
   }
-  result.letterbox = {json.value("position", "") == "start", json.value("rounding", "") == "down"};
+  const bool down = json.value("rounding", "") == "down";
+  result.letterbox = {json.value("position", "") == "start", down};
+  if (down) result.crop_start = CropStart::kDown;
   result.color_order = parse_color_order(json["color_order"].get<std::string>());
   result.divide_by = json["divide_by"];
   result.mean = json["mean"];
@@ -145,6 +147,11 @@ TEST(Preprocess, SettingsThatMakeNoSenseAreNamed) {
   EXPECT_THAT(refusal([](Preprocessing& p) { p.mean[0] = std::nanf(""); }), HasSubstr("mean"));
   EXPECT_THAT(refusal([](Preprocessing& p) { p.divide_by = 0; }), HasSubstr("divide_by"));
   EXPECT_THAT(refusal([](Preprocessing& p) { p.resize = 0; }), HasSubstr("short side"));
+  EXPECT_THAT(refusal([](Preprocessing& p) {
+                p.fit = Fit::kSquashCrop;
+                p.resizer = Resizer::kCv2Warp;
+              }),
+              HasSubstr("squash-crop has no meaning with the resizer cv2-warp"));
 }
 
 TEST(Preprocess, WholeNumbersThatLeaveNoPictureAreRefused) {
@@ -172,8 +179,9 @@ TEST(Preprocess, WholeNumbersThatLeaveNoPictureAreRefused) {
 
 TEST(Preprocess, AnImageWithoutPixelsIsRefused) {
   constexpr std::int64_t kShape[] = {1, 3, 4, 4};
-  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad}) {
+  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad, Fit::kSquashCrop}) {
     for (const Resizer resizer : {Resizer::kNearest, Resizer::kPilBilinear, Resizer::kCv2Warp}) {
+      if (fit == Fit::kSquashCrop && resizer == Resizer::kCv2Warp) continue;
       Preprocessing preprocessing;
       preprocessing.fit = fit;
       preprocessing.resizer = resizer;

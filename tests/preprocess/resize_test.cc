@@ -84,9 +84,9 @@ class EveryResizer : public testing::TestWithParam<Resizer> {};
 
 INSTANTIATE_TEST_SUITE_P(All, EveryResizer,
                          testing::Values(Resizer::kNearest, Resizer::kPilBilinear,
-                                         Resizer::kPilBicubic, Resizer::kPil13Bilinear,
-                                         Resizer::kPil13Bicubic, Resizer::kCv2Linear,
-                                         Resizer::kCv2Warp));
+                                         Resizer::kPilBicubic, Resizer::kPilNearest,
+                                         Resizer::kPil13Bilinear, Resizer::kPil13Bicubic,
+                                         Resizer::kCv2Linear, Resizer::kCv2Warp));
 
 TEST_P(EveryResizer, AWindowIsACropOfTheWhole) {
   const struct {
@@ -172,7 +172,7 @@ TEST(Resize, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_STREQ(error.what(),
                  "unknown resizer 'bilinear'; it is one of nearest, pil-bilinear, pil-bicubic, "
-                 "pil13-bilinear, pil13-bicubic, cv2-linear, cv2-warp");
+                 "pil-nearest, pil13-bilinear, pil13-bicubic, cv2-linear, cv2-warp");
   }
 }
 

@@ -9,13 +9,17 @@ namespace run_model {
 
 // How a picture of any shape becomes the network's height x width.
 enum class Fit {
-  kCrop,       // scale the short side to a given length, take the middle
-  kSquash,     // scale both sides to the network's, whatever that does to proportions
-  kLetterbox,  // scale so that the whole picture fits, fill the rest with one value
-  kPad,        // fill it up to the network's proportions, then scale both sides
+  kCrop,        // scale the short side to a given length, take the middle
+  kSquash,      // scale both sides to the network's, whatever that does to proportions
+  kLetterbox,   // scale so that the whole picture fits, fill the rest with one value
+  kPad,         // fill it up to the network's proportions, then scale both sides
+  kSquashCrop,  // scale both sides to a given length, take the middle
 };
 
-// "crop", "squash", "letterbox" or "pad".
+// Whether the fit takes the middle of a picture resized to a given length.
+constexpr bool crops(Fit fit) { return fit == Fit::kCrop || fit == Fit::kSquashCrop; }
+
+// "crop", "squash", "letterbox", "pad" or "squash-crop".
 std::string_view fit_name(Fit fit);
 
 // The inverse of fit_name. Throws Error(kUsage) listing the names when `name` is none of them.
@@ -45,12 +49,24 @@ struct Geometry {
   int pad_top = 0;
 };
 
+// Where a crop of an odd number of pixels less than the picture begins.
+enum class CropStart {
+  kRounded,  // torchvision's CenterCrop: int(round((size - crop) / 2.0)), halves to even
+  kDown,     // transformers' image processors: (size - crop) // 2
+};
+
 // torchvision's Resize(short_side) and CenterCrop((crop_height, crop_width)): the long side is
-// int(short_side * long / short), the offset int(round((size - crop) / 2.0)) with halves to even.
-// Throws Error(kMismatch) when the resized picture is smaller than the crop, or too long to index.
-Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height);
+// int(short_side * long / short). Throws Error(kMismatch) when the resized picture is smaller than
+// the crop, or too long to index.
+Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height,
+                       CropStart start = CropStart::kRounded);
 
 Geometry squash_geometry(int target_width, int target_height);
+
+// torchvision's Resize((side, side)) and the same crop. Throws Error(kMismatch) when that is
+// larger.
+Geometry squash_crop_geometry(int side, int crop_width, int crop_height,
+                              CropStart start = CropStart::kRounded);
 
 // How a letterbox leaves its padding, and gets its sides to whole pixels.
 struct LetterboxRule {

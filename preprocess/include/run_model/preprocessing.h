@@ -46,8 +46,9 @@ enum class Outside {
 struct Preprocessing {
   Resizer resizer = Resizer::kPilBilinear;
   Fit fit = Fit::kCrop;
-  int resize = 256;                   // fit crop: length of the short side
-  int crop = 0;                       // fit crop: side that the network's input must have; 0: any
+  int resize = 256;  // fit crop: length of the short side; squash-crop: of both
+  int crop = 0;      // of both: side that the network's input must have; 0: any
+  CropStart crop_start = CropStart::kRounded;
   std::uint8_t pad = 114;             // fit letterbox and pad: all channels of the padding
   LetterboxRule letterbox;            // fit letterbox
   Outside outside = Outside::kByFit;  // kEdge has a meaning with the resizer cv2-warp only
@@ -66,8 +67,8 @@ struct Preprocessing {
 std::array<float, 3> imagenet_mean(ColorOrder order);
 std::array<float, 3> imagenet_std(ColorOrder order);
 
-// Throws Error(kUsage) naming the setting when a number is not finite, std or divide_by is 0, or
-// the short side is not in 1..kMaxImageSide.
+// Throws Error(kUsage) naming the setting when a number is not finite, std or divide_by is 0,
+// the length to resize to is not in 1..kMaxImageSide, or resizer and fit do not go together.
 void check_preprocessing(const Preprocessing& preprocessing);
 
 // The sides of a picture on its way to the network.

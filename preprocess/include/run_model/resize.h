@@ -9,12 +9,14 @@ namespace run_model {
 
 enum class Resizer {
   // The pixel under the left top corner of the new pixel, not under its middle, as the TVM-Prep
-  // wrapper takes it. Other libraries' "nearest" may differ by one pixel.
+  // wrapper takes it.
   kNearest,
   // Pillow's Image.resize with BILINEAR and BICUBIC, releases up to 12 (tested with 11.3.0).
   kPilBilinear,
   kPilBicubic,
-  // The same from release 13 on (tested with 13.0.0), which begins with the height where that is
+  // Pillow's NEAREST, of every release: the pixel under the middle of the new one.
+  kPilNearest,
+  // The two from release 13 on (tested with 13.0.0), which begins with the height where that is
   // reduced much more than the width: some pixels of such pictures differ by one level.
   kPil13Bilinear,
   kPil13Bicubic,
@@ -24,8 +26,8 @@ enum class Resizer {
   kCv2Warp,
 };
 
-// "nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic", "cv2-linear" or
-// "cv2-warp".
+// "nearest", "pil-bilinear", "pil-bicubic", "pil-nearest", "pil13-bilinear", "pil13-bicubic",
+// "cv2-linear" or "cv2-warp".
 std::string_view resizer_name(Resizer resizer);
 
 // The inverse of resizer_name. Throws Error(kUsage) listing the names when `name` is none of them.

@@ -42,6 +42,7 @@ from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import check_crop, check_levels
+from run_model_tools.published.describing import Description, describe
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target
 from run_model_tools.tasks import presets
@@ -214,16 +215,16 @@ def _source(args: argparse.Namespace) -> SourceModel:
     return read_tflite(args.model)
 
 
-def _tasks(args: argparse.Namespace, model: SourceModel,
-           ) -> tuple[list[dict[str, Any]] | None, preprocessing.Preprocessing | None]:
-    """What the outputs mean, and the preprocessing that comes with that."""
-    tasks, default = presets.from_flags(args, args.model)
+def _described(args: argparse.Namespace, model: SourceModel) -> Description:
+    """How pictures are prepared and what the outputs mean."""
+    said = describe(args, model)
+    tasks = said.tasks
     if args.labels is not None:
         tasks = presets.with_labels(tasks, args.labels)
     if tasks:
         check_fit(tasks, [Output(*one) for one in zip(
             model.outputs, model.output_shapes, model.output_dtypes)], str(args.model))
-    return tasks, default
+    return replace(said, tasks=tasks)
 
 
 def _shapes(args: argparse.Namespace, model: SourceModel, given: Shapes, exact: Wanted,
@@ -262,8 +263,8 @@ def make_job(args: argparse.Namespace) -> Job:
         if item not in [i.name for i in model.inputs]:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
-    tasks, default = _tasks(args, model)
-    described, labels = preprocessing.from_flags(args, args.model, default)
+    said = _described(args, model)
+    described = said.preprocessing
     if args.verify_with is not None:
         calibration_pictures.stated(described, "--verify-with")
     exact = parse_exact(args.exact)
@@ -272,7 +273,8 @@ def make_job(args: argparse.Namespace) -> Job:
         name=name, model=model, target=target, out=args.out,
         shapes=shapes, dynamic=args.dynamic, examples=examples, exact=exact,
         compiler="relax" if args.compiler == "relax" else "relay",
-        preprocessing=described, labels=labels, tasks=tasks, layouts=layouts,
+        preprocessing=described, labels=said.labels, tasks=said.tasks, notes=tuple(said.notes),
+        layouts=layouts,
         opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision != "float32" else args.kernels,
@@ -330,7 +332,7 @@ def main() -> int:
     else:
         job, report = compile_with(args.compiler, job)
     report = {"schema_version": REPORT_SCHEMA_VERSION, "directory": str(job.directory),
-              "up_to_date": ready and not args.force, **report}
+              "up_to_date": ready and not args.force, "notes": list(job.notes), **report}
     metadata = report["metadata"]
     explained = (explanation.of_functions(metadata["kernels"]) if job.compiler == "relax" else
                  explanation.explain((job.directory / artifact.GRAPH).read_text(),

@@ -91,6 +91,8 @@ class Job:
     """Shapes at which such a network is tried, where the user said any."""
     exact: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
     """Sizes for which it has functions of its own (exact_sizes.parse_exact)."""
+    notes: tuple[str, ...] = ()
+    """For people: where preprocessing and tasks were found."""
 
     @property
     def directory(self) -> Path:

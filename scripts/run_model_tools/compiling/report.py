@@ -94,7 +94,7 @@ def print_report(job: Job, report: dict[str, Any]) -> None:
         for item in metadata[kind]:
             print(f"  {kind[:-1]} {item['name']}: {item['dtype']} {item['shape']}"
                   + (f" {item['layout']}" if "layout" in item else ""))
-    for note in metadata["source"].get("notes", ()):
+    for note in (*metadata["source"].get("notes", ()), *report["notes"]):
         print(f"  {note}")
     if metadata["preprocessing"] is None:
         print("  preprocessing: none stated")

@@ -5,6 +5,8 @@ Geometry (sizes are width x height):
              int(resize * long / short); the crop starts at int(round((size - crop) / 2.0)), with
              Python's rounding of halves to even.
   squash     straight to the size of the input.
+  squash-crop  both sides become `resize`; the crop starts as that of `crop`.  With the rounding
+             `down` both start at (size - crop) // 2, as in transformers' image processors.
   letterbox  r = min(W / w, H / h); the picture becomes round(w * r) x round(h * r) (halves to
              even, at least 1) and starts at int((W - width) / 2), int((H - height) / 2); the
              border is filled with `pad`.  With the position `start` the picture starts at 0, 0;
@@ -29,7 +31,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from run_model_tools.errors import BAD_PICTURE, MISMATCH, ToolError
-from run_model_tools.pictures.preprocessing import EDGE, LAYOUTS, Preprocessing
+from run_model_tools.pictures.preprocessing import CROPS, EDGE, LAYOUTS, Preprocessing
 from run_model_tools.source_model import Scale
 
 # Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
@@ -71,7 +73,8 @@ def load_picture(path: Path) -> np.ndarray:
 def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarray:
     """uint8 [h, w, 3] -> uint8 [height, width, 3] by one of the named resizers.
 
-    `nearest` takes pixel floor(i * in / out), counted in whole numbers.  pil- and pil13- are
+    `nearest` takes pixel floor(i * in / out), counted in whole numbers, and pil-nearest the one
+    under the middle of the new one.  pil-bilinear, pil-bicubic and pil13- are
     Pillow's up to release 12 and from 13 on, whichever is installed: along one axis they agree,
     and they differ in which axis comes first.
     """
@@ -84,6 +87,9 @@ def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarr
         return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
     if resizer == "cv2-warp":
         return warp(image, whole_region(image), (width, height), EDGE)
+    if resizer == "pil-nearest":
+        return np.asarray(Image.fromarray(image).resize((width, height),
+                                                        Image.Resampling.NEAREST))
     release, filter_name = resizer.split("-")
     how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[filter_name]
     lost = old_height - height
@@ -200,11 +206,13 @@ def fit_picture(image: np.ndarray, spec: Preprocessing,
         canvas[top:top + new_height, left:left + new_width] = resize(
             image, new_width, new_height, spec.resizer)
         return canvas, (new_width, new_height)
-    assert spec.resize is not None and spec.crop is not None  # the fit is "crop"
-    new_width, new_height = short_side_size(old_width, old_height, spec.resize)
+    assert spec.resize is not None and spec.crop is not None  # the fit is one of CROPS
+    new_width, new_height = (short_side_size(old_width, old_height, spec.resize)
+                             if spec.fit == "crop" else (spec.resize, spec.resize))
     resized = resize(image, new_width, new_height, spec.resizer)
-    top = int(round((new_height - spec.crop) / 2.0))
-    left = int(round((new_width - spec.crop) / 2.0))
+    whole = math.floor if spec.rounding == "down" else round
+    top = whole((new_height - spec.crop) / 2.0)
+    left = whole((new_width - spec.crop) / 2.0)
     return resized[top:top + spec.crop, left:left + spec.crop], (new_width, new_height)
 
 
@@ -226,7 +234,7 @@ def check_crop(spec: Preprocessing, shape: tuple[int, ...], layout: str) -> None
     """Raises ToolError (6) where the input, whose axes `layout` names, has other sides than the
     crop; sides that are open (-1) or that it does not have fit any."""
     sides = [extent for axis, extent in zip(layout, shape) if axis in "WH" and extent > 0]
-    if spec.fit == "crop" and any(side != spec.crop for side in sides):
+    if spec.fit in CROPS and any(side != spec.crop for side in sides):
         # In the proportion of 256 to 224, as run_model has it where nothing is stated.
         crop = (f"--resize {sides[0] * 8 // 7} --crop {sides[0]}, " if len(set(sides)) == 1 else "")
         raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take a "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
 from run_model_tools.files import read_json
 
-RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic",
-            "cv2-linear", "cv2-warp")
-FITS = ("crop", "squash", "letterbox", "pad")
+RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil-nearest", "pil13-bilinear",
+            "pil13-bicubic", "cv2-linear", "cv2-warp")
+FITS = ("crop", "squash", "letterbox", "pad", "squash-crop")
+CROPS = ("crop", "squash-crop")
+"""The fits that take the middle of a picture resized to a given length."""
 COLOR_ORDERS = ("RGB", "BGR")
 LAYOUTS = ("NCHW", "NHWC", "CHW", "HWC")
 DEFAULT_PAD = 114
@@ -27,10 +30,12 @@ class Preprocessing:
     """x[c] = (float32(pixel[c]) / divide_by - mean[c]) / std[c], each step rounded to float32.
 
     mean and std are in the order in which the network sees its channels (`color_order`).  resize
-    (the short side) and crop, in pixels, belong to the fit `crop`; pad, the grey value of the
-    border, to `letterbox` and `pad`; of the resizer `cv2-warp` to all fits, where it may also be
-    `edge`, the picture's own edge.  Of `letterbox` are position (`start`: all of the border lies
-    behind the picture) and rounding (`down`: of sides that are no whole pixels).
+    (the short side) and crop, in pixels, belong to the fit `crop`, and to `squash-crop`, where
+    resize is of both sides; pad, the grey value of the border, to `letterbox` and `pad`; of the
+    resizer `cv2-warp` to all fits, where it may also be `edge`, the picture's own edge.  Of
+    `letterbox` is position (`start`: all of the border lies behind the picture); rounding is
+    `down` where a letterbox's sides that are no whole pixels are cut off, or a crop begins half a
+    pixel before the middle.
     """
 
     resizer: str
@@ -94,12 +99,12 @@ def from_json(value: Any, what: str) -> Preprocessing:
             raise refuse(field, f"a whole number from {low} to {high}")
         return item
 
-    def of_letterbox(field: str, known: tuple[str, ...]) -> str | None:
+    def of_fits(field: str, known: tuple[str, ...], fits: tuple[str, ...]) -> str | None:
         """Nothing for the first of `known`, which is what goes without saying."""
         if field not in value:
             return None
-        if fit != "letterbox":
-            raise refuse(field, "nothing but with the fit letterbox")
+        if fit not in fits:
+            raise refuse(field, f"nothing but with the fit {' or '.join(fits)}")
         said = choice(field, known)
         return None if said == known[0] else said
 
@@ -124,14 +129,16 @@ def from_json(value: Any, what: str) -> Preprocessing:
         color_order=choice("color_order", COLOR_ORDERS),
         divide_by=number("divide_by", value.get("divide_by")), mean=triple("mean"),
         std=triple("std"),
-        resize=whole("resize", 1, 65535) if fit == "crop" else None,
-        crop=whole("crop", 1, 65535) if fit == "crop" else None,
-        pad=pad(), position=of_letterbox("position", POSITIONS),
-        rounding=of_letterbox("rounding", ROUNDINGS))
+        resize=whole("resize", 1, 65535) if fit in CROPS else None,
+        crop=whole("crop", 1, 65535) if fit in CROPS else None,
+        pad=pad(), position=of_fits("position", POSITIONS, ("letterbox",)),
+        rounding=of_fits("rounding", ROUNDINGS, ("letterbox", *CROPS)))
     if result.divide_by == 0 or 0 in result.std:
         raise refuse("divide_by" if result.divide_by == 0 else "std", "something other than 0")
-    if fit == "crop" and (result.crop or 0) > (result.resize or 0):
+    if (result.crop or 0) > (result.resize or 0):
         raise refuse("crop", f"at most resize ({result.resize})")
+    if fit == "squash-crop" and result.resizer == "cv2-warp":
+        raise refuse("resizer", "another one with the fit squash-crop")
     return result
 
 
@@ -152,12 +159,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """--preprocessing and the flags that change single pieces of it."""
     group = parser.add_argument_group(
         "preprocessing", "How a picture becomes the input; written into metadata.json. Without "
-        "any of these it is --task's, or taken from MODEL.model.json beside MODEL, if that exists.")
+        "any of these it is --task's, or taken from MODEL.model.json beside MODEL, from MODEL "
+        "itself (Ultralytics) or from what Hugging Face has beside it, if that exists.")
     group.add_argument("--preprocessing", metavar="WHAT",
-                       help="imagenet (torchvision's), caffe, none, or a JSON file")
+                       help="imagenet (torchvision's), caffe, none, or a JSON file, also Hugging "
+                            "Face's preprocessor_config.json or timm's config.json")
     group.add_argument("--resizer", choices=RESIZERS)
     group.add_argument("--fit", choices=FITS)
-    group.add_argument("--resize", type=int, metavar="N", help="length of the short side")
+    group.add_argument("--resize", type=int, metavar="N",
+                       help="length of the short side; of both with --fit squash-crop")
     group.add_argument("--crop", type=int, metavar="N", help="side of the centre crop")
     group.add_argument("--pad", type=int, metavar="V", help="grey value of a letterbox's border")
     group.add_argument("--color-order", choices=COLOR_ORDERS)
@@ -168,9 +178,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def from_flags(args: argparse.Namespace, model: Path, default: Preprocessing | None = None,
+               read: Callable[[Path], tuple[Preprocessing | None, str | None]] = read_file,
                ) -> tuple[Preprocessing | None, str | None]:
     """(preprocessing, labels) as the flags say, or else `default`, or else the file beside the
-    model."""
+    model; `read`: what a file says."""
     sidecar = model.with_suffix(".model.json")
     labels = None
     if args.preprocessing is None and default is not None:
@@ -182,7 +193,7 @@ def from_flags(args: argparse.Namespace, model: Path, default: Preprocessing | N
     elif args.preprocessing in PRESETS:
         base = PRESETS[args.preprocessing]
     elif Path(args.preprocessing).exists():
-        base, labels = read_file(Path(args.preprocessing))
+        base, labels = read(Path(args.preprocessing))
     else:
         raise ToolError(USAGE, f"--preprocessing {args.preprocessing} is neither imagenet, caffe, "
                                "none nor a file.")
@@ -200,11 +211,12 @@ def from_flags(args: argparse.Namespace, model: Path, default: Preprocessing | N
 
 def _as_lists(preprocessing: Preprocessing) -> dict[str, Any]:
     fields = preprocessing.to_json()
-    if preprocessing.fit != "crop":
+    if preprocessing.fit not in CROPS:
         fields.pop("resize", None)
         fields.pop("crop", None)
     if preprocessing.fit != "letterbox":
         fields.pop("position", None)
+    if preprocessing.fit not in ("letterbox", *CROPS):
         fields.pop("rounding", None)
     if preprocessing.resizer != "cv2-warp" and preprocessing.pad == EDGE:
         fields.pop("pad")

@@ -64,7 +64,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="what the outputs mean, written into metadata.json: a name of artifacts/tasks.json, "
              "which also says how pictures are prepared unless --preprocessing does, a JSON file "
              "(postprocess/README.md), or none; may be repeated. Without it, it is taken from "
-             "MODEL.model.json beside MODEL, if that has it")
+             "MODEL.model.json beside MODEL, from MODEL itself (Ultralytics) or Hugging Face's "
+             "config.json beside it, if they have it")
 
 
 def with_labels(tasks: list[dict[str, Any]] | None, path: Path) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
+from run_model_tools.published.describing import describe
 from run_model_tools.source_model import SourceModel
 from run_model_tools.tasks import presets
 from run_model_tools.tflite.model import is_tflite, read_tflite
@@ -91,14 +92,14 @@ def parse_arguments() -> argparse.Namespace:
 def jobs_of(args: argparse.Namespace) -> list[Job]:
     root = environment.REPO_ROOT
     if args.model:
-        tasks, default = presets.from_flags(args, args.model)
-        spec, _ = preprocessing.from_flags(args, args.model, default)
-        if spec is None:
+        network = read_network(args.model, args.outputs)
+        said = describe(args, network)
+        if said.preprocessing is None:
             raise ToolError(USAGE, f"nothing says how {args.model} wants its pictures: add "
                                    "--preprocessing imagenet, caffe or FILE.")
         name = args.name or args.model.stem
         folder = (args.out or root / "artifacts" / "golden") / name
-        return [Job(name, read_network(args.model, args.outputs), spec, folder, tasks,
+        return [Job(name, network, said.preprocessing, folder, said.tasks,
                     pictures_of(args.pictures))]
     known = read_manifest()
     models = choose(known, args.zoo) if args.zoo else [

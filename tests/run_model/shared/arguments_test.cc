@@ -137,8 +137,9 @@ TEST_F(SetFlagsTest, WrongTypesAreNamed) {
 }
 
 TEST_F(SetFlagsTest, OtherValuesThanTheChoicesAreNamed) {
-  EXPECT_TRUE(throws_error([] { set_flags(kRunManual, {{"fit", "stretch"}}); }, ErrorKind::kUsage,
-                           "--fit is 'stretch', expected crop, squash, letterbox or pad"));
+  EXPECT_TRUE(
+      throws_error([] { set_flags(kRunManual, {{"fit", "stretch"}}); }, ErrorKind::kUsage,
+                   "--fit is 'stretch', expected crop, squash, letterbox, pad or squash-crop"));
   EXPECT_NO_THROW(set_flags(kRunManual, {{"fit", "squash"}}));
 }
 

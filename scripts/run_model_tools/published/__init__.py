@@ -1,0 +1,1 @@
+"""What a network's authors publish with it, read as preprocessing and tasks."""

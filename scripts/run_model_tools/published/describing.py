@@ -1,0 +1,176 @@
+"""How a model's pictures are prepared and what its outputs mean: as flags say, or what is published
+with it, in its file or beside it."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from run_model_tools.errors import ToolError
+from run_model_tools.files import read_json
+from run_model_tools.pictures import preprocessing
+from run_model_tools.pictures.preprocess import check_crop, check_levels
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.published import (
+    configurations,
+    image_processors,
+    timm_models,
+    ultralytics,
+)
+from run_model_tools.source_model import SourceModel
+from run_model_tools.tasks import presets
+from run_model_tools.tasks.description import check_tasks
+from run_model_tools.tasks.fit import Output, check_fit
+
+
+@dataclass
+class Description:
+    """How pictures are prepared, and what the outputs mean."""
+
+    preprocessing: Preprocessing | None = None
+    tasks: list[dict[str, Any]] | None = None
+    labels: str | None = None
+    """The labels' file, where a file beside the model names it."""
+    notes: list[str] = field(default_factory=list)
+    """For people: what was found in the model or beside it, and why something was not taken."""
+
+
+def describe(args: argparse.Namespace, model: SourceModel) -> Description:
+    """As the flags say (--task, --preprocessing and its pieces), or MODEL.model.json beside the
+    model; or else as the file's own properties do, or Hugging Face's files in its folder, or in the
+    one above where that is called `onnx`.  Of these, what does not fit the network is not taken.
+
+    Raises ToolError (2, 3, 4) for what the flags say.
+    """
+    found = Description()
+    tasks, default = presets.from_flags(args, model.path)
+    # That file says all, also by saying nothing.
+    if not model.path.with_suffix(".model.json").exists():
+        search = _Search(model, found)
+        if args.preprocessing is None and default is None:
+            search.take("preprocessing", search.preprocessings())
+        if not args.task:
+            search.take("tasks", search.tasks())
+    found.tasks = tasks or found.tasks
+    found.preprocessing, found.labels = preprocessing.from_flags(
+        args, model.path, default or found.preprocessing,
+        functools.partial(_read_preprocessing, model))
+    return found
+
+
+def _read_preprocessing(model: SourceModel, path: Path) -> tuple[Preprocessing | None, str | None]:
+    """preprocessing.read_file(), also of Hugging Face's files; raises ToolError (3, 4)."""
+    value = read_json(path)
+    if image_processors.is_image_processor(value):
+        return image_processors.preprocessing_of(value, str(path)), None
+    if timm_models.is_timm(value):
+        return timm_models.preprocessing_of(value, str(path), _side_of(model)), None
+    return preprocessing.read_file(path)
+
+
+def _picture_of(model: SourceModel) -> tuple[tuple[int | None, ...], str] | None:
+    """(shape, layout) of the only input, where it is a picture's by its shape."""
+    if len(model.inputs) != 1:
+        return None
+    shape = model.inputs[0].shape or ()
+    layout = next((name for name, axis in (("NCHW", 1), ("NHWC", 3))
+                   if len(shape) == 4 and shape[axis] == 3), None)
+    return None if layout is None else (shape, layout)
+
+
+def _side_of(model: SourceModel) -> int | None:
+    """Of a square picture."""
+    picture = _picture_of(model)
+    sides = set() if picture is None else {
+        extent for axis, extent in zip(picture[1], picture[0]) if axis in "HW"}
+    return next(iter(sides)) if len(sides) == 1 else None
+
+
+_Candidate = tuple[str, Callable[[], Any]]
+
+
+class _Search:
+    def __init__(self, model: SourceModel, found: Description) -> None:
+        self._model, self._found = model, found
+        self._outputs = [Output(*one) for one in zip(
+            model.outputs, model.output_shapes, model.output_dtypes)]
+        folder = model.path.resolve().parent
+        self._folders = [folder, *([folder.parent] if folder.name == "onnx" else [])]
+
+    def take(self, what: str, candidates: list[_Candidate]) -> None:
+        """The first of the candidates that there is."""
+        for source, read in candidates:
+            try:
+                value = read()
+            except ToolError as error:
+                self._found.notes.append(f"no {what} taken from {source}: {error}")
+                return
+            if value:
+                setattr(self._found, what, value)
+                self._found.notes.append(f"{what} from {source}")
+                return
+
+    def preprocessings(self) -> list[_Candidate]:
+        candidates = self._own(self._own_preprocessing)
+        for path, value in self._json_files(image_processors.FILE, configurations.FILE):
+            if image_processors.is_image_processor(value) or timm_models.is_timm(value):
+                candidates.append((str(path), functools.partial(self._preprocessing, path)))
+        return candidates
+
+    def tasks(self) -> list[_Candidate]:
+        candidates = self._own(self._own_tasks)
+        for path, value in self._json_files(configurations.FILE):
+            if configurations.is_configuration(value):
+                candidates.append((str(path), functools.partial(self._tasks, path, value)))
+        return candidates
+
+    def _own(self, read: Callable[[], Any]) -> list[_Candidate]:
+        """What the model's file itself says."""
+        own = ultralytics.is_ultralytics(self._model.properties)
+        return [(f"{self._model.path} (by Ultralytics)", read)] if own else []
+
+    def _by_ultralytics(self) -> tuple[list[dict[str, Any]], Preprocessing]:
+        return ultralytics.described(self._model.properties, self._model.output_shapes,
+                                     str(self._model.path))
+
+    def _own_preprocessing(self) -> Preprocessing | None:
+        return self._fitting(self._by_ultralytics()[1])
+
+    def _own_tasks(self) -> list[dict[str, Any]]:
+        return self._of_network(self._by_ultralytics()[0], str(self._model.path))
+
+    def _preprocessing(self, path: Path) -> Preprocessing | None:
+        spec, _ = _read_preprocessing(self._model, path)
+        return None if spec is None else self._fitting(spec)
+
+    def _tasks(self, path: Path, value: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._of_network(configurations.tasks_of(value, self._model.outputs), str(path))
+
+    def _json_files(self, *names: str) -> list[tuple[Path, Any]]:
+        """What cannot be read, or is no JSON, is somebody else's."""
+        found = []
+        for path in (folder / name for folder in self._folders for name in names):
+            try:
+                found.append((path, read_json(path)))
+            except ToolError:
+                continue
+        return found
+
+    def _fitting(self, spec: Preprocessing) -> Preprocessing | None:
+        """Nothing for networks that take no picture."""
+        picture = _picture_of(self._model)
+        if picture is None:
+            return None
+        (taken,) = self._model.inputs
+        check_crop(spec, tuple(extent or -1 for extent in picture[0]), picture[1])
+        check_levels(spec, taken.dtype, taken.scale)
+        return spec
+
+    def _of_network(self, tasks: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+        if tasks:
+            check_fit(check_tasks(tasks, what), self._outputs, what)
+        return tasks

@@ -1,0 +1,105 @@
+"""What Ultralytics' exporter writes into an ONNX file (metadata_props) about the network, as tasks
+and preprocessing: its own presets of artifacts/tasks.json, with the network's own classes."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.tasks import presets
+
+_PRESETS = {"detect": "yolov8", "segment": "yolov8_segmentation", "pose": "yolov8_pose",
+            "obb": "yolov8_obb"}
+_MOST_TEXT = 1 << 20
+
+
+def is_ultralytics(properties: Mapping[str, str]) -> bool:
+    """Whether these are such; YOLOv5's exporter wrote stride and names only."""
+    return {"stride", "names"} <= set(properties)
+
+
+def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, ...] | None],
+              what: str) -> tuple[list[dict[str, Any]], Preprocessing]:
+    """(tasks, preprocessing); raises ToolError (4) where it says something unknown.
+
+    shapes: of the network's outputs, which tell whether boxes are suppressed in it.
+    """
+    names = _value(properties, "names", what)
+    if isinstance(names, list):
+        names = dict(enumerate(names))
+    if not isinstance(names, dict) or sorted(names) != list(range(len(names))):
+        raise ToolError(MALFORMED_FILE, f"{what}: its names are not those of the classes 0, 1 ….")
+    labels = [str(names[number]) for number in range(len(names))]
+    task = properties.get("task")
+    if task == "classify":
+        return _classification(properties, labels, what)
+    if task is None:
+        return _as_preset("yolov5", labels)
+    if task not in _PRESETS:
+        raise ToolError(MALFORMED_FILE, f"{what}: its task is {task!r}, and known are classify, "
+                                        f"{', '.join(_PRESETS)}.")
+    tasks, preprocessing = _as_preset(_PRESETS[task], labels)
+    (found,) = tasks
+    if properties.get("head") == "RTDETRDecoder":
+        # Rows of a box in shares of the sides and a score for each class, of a squashed picture.
+        found.update({"form": "yolo-rows", "units": "normalized", "objectness": False, "nms": None})
+        return tasks, replace(preprocessing, fit="squash", pad=None)
+    if task == "pose":
+        count, values = _value(properties, "kpt_shape", what)
+        found["keypoints"] = {"count": count, "values": values}
+    if len(shapes[0] or ()) == 3 and _is_suppressed(found, len(labels), shapes[0] or ()):
+        _as_rows(found)
+    return tasks, preprocessing
+
+
+def _value(properties: Mapping[str, str], name: str, what: str) -> Any:
+    """A property that is a literal of Python."""
+    text = properties.get(name, "")
+    try:
+        return ast.literal_eval(text) if len(text) <= _MOST_TEXT else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ToolError(MALFORMED_FILE,
+                        f"{what}: its {name} cannot be read: {text[:80]!r}.") from None
+
+
+def _as_preset(name: str, labels: list[str]) -> tuple[list[dict[str, Any]], Preprocessing]:
+    preset = presets.find(name)
+    assert preset.preprocessing is not None
+    return [{**copy.deepcopy(task), "labels": labels} for task in preset.tasks], (
+        preset.preprocessing)
+
+
+def _classification(properties: Mapping[str, str], labels: list[str], what: str,
+                    ) -> tuple[list[dict[str, Any]], Preprocessing]:
+    """Of classify_transforms() in ultralytics/data/augment.py: the short side becomes the input's,
+    and its middle is taken."""
+    size = _value(properties, "imgsz", what)
+    side = size[0] if isinstance(size, list) else size
+    return ([{"kind": "classification", "output": 0, "activation": "none", "labels": labels}],
+            Preprocessing("pil-bilinear", "crop", "RGB", 255.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0),
+                          resize=side, crop=side))
+
+
+def _extra_values(task: dict[str, Any]) -> int:
+    """Of a candidate, besides its box and its classes."""
+    keypoints = task.get("keypoints", {})
+    return (task.get("masks", {}).get("count", 0) + ("angle" in task)
+            + keypoints.get("count", 0) * keypoints.get("values", 2))
+
+
+def _is_suppressed(task: dict[str, Any], classes: int, shape: tuple[int | None, ...]) -> bool:
+    """Whether the output has rows of a box, a score, a class and what else belongs to it, and not a
+    column of a box and a score for each class."""
+    rest = _extra_values(task)
+    return shape[2] == 6 + rest and shape[1] != 4 + classes + rest
+
+
+def _as_rows(task: dict[str, Any]) -> None:
+    """From columns of candidates to rows of boxes, of which no more are left out."""
+    task.update({"form": "box-rows", "box_format": "cxcywh" if "angle" in task else "xyxy"})
+    task.pop("nms", None)

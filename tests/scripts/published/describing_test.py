@@ -1,0 +1,187 @@
+"""What is taken from a model's file and from those beside it, where no flags say anything."""
+
+import argparse
+import json
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from run_model_tools.onnx_model import read_model
+from run_model_tools.pictures import preprocessing
+from run_model_tools.published.describing import describe
+from run_model_tools.tasks import presets
+
+VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32},
+       "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
+CLASSES = {"architectures": ["ViTForImageClassification"], "model_type": "vit",
+           "id2label": {"1": "dog", "0": "cat", "2": "owl"}}
+PICTURE = (1, 3, 32, 32)
+
+
+def model_of(folder, outputs, properties=None, shape=PICTURE):
+    """A file whose outputs have these shapes by name; nothing of it is run."""
+    graph = helper.make_graph(
+        [helper.make_node("ConstantOfShape", ["shape"], [name]) for name in outputs], "net",
+        [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+         for name, dims in outputs.items()],
+        [helper.make_tensor("shape", TensorProto.INT64, [1], [1])])
+    model = helper.make_model(graph)
+    helper.set_model_props(model, properties or {})
+    folder.mkdir(exist_ok=True)
+    onnx.save(model, str(folder / "model.onnx"))
+    return read_model(folder / "model.onnx")
+
+
+def described(model, *flags):
+    parser = argparse.ArgumentParser()
+    presets.add_flags(parser)
+    preprocessing.add_flags(parser)
+    return describe(parser.parse_args(flags), model)
+
+
+def put(folder, name, value):
+    (folder / name).write_text(json.dumps(value))
+
+
+def test_hugging_faces_files_beside_the_model(tmp_path):
+    model = model_of(tmp_path, {"logits": (1, 3)})
+    assert described(model).notes == []
+    put(tmp_path, "preprocessor_config.json", VIT)
+    put(tmp_path, "config.json", CLASSES)
+    said = described(model)
+    assert said.preprocessing.fit == "squash" and said.preprocessing.std == (0.25,) * 3
+    assert said.tasks == [{"kind": "classification", "output": "logits",
+                           "labels": ["cat", "dog", "owl"]}]
+    assert [note.split(" from ")[0] for note in said.notes] == ["preprocessing", "tasks"]
+    # Flags come first, and none means none.
+    said = described(model, "--preprocessing", "none", "--task", "none")
+    assert (said.preprocessing, said.tasks, said.notes) == (None, None, [])
+    assert described(model, "--preprocessing", "caffe").preprocessing.color_order == "BGR"
+    # So does the file that says all.
+    put(tmp_path, "model.model.json", {"preprocessing": None})
+    said = described(model)
+    assert (said.preprocessing, said.tasks, said.notes) == (None, None, [])
+
+
+def test_files_above_the_folder_of_exported_models(tmp_path):
+    put(tmp_path, "preprocessor_config.json", VIT)
+    assert described(model_of(tmp_path / "onnx", {"y": (1, 3)})).preprocessing is not None
+    assert described(model_of(tmp_path / "other", {"y": (1, 3)})).preprocessing is None
+
+
+def test_what_does_not_fit_is_not_taken_and_said(tmp_path):
+    model = model_of(tmp_path, {"features": (1, 8)})
+    put(tmp_path, "config.json", CLASSES)
+    put(tmp_path, "preprocessor_config.json", {
+        **VIT, "do_center_crop": True, "crop_size": 30, "size": 31})
+    said = described(model)
+    assert (said.preprocessing, said.tasks) == (None, None)
+    assert "no preprocessing taken from" in said.notes[0] and "cropped to 30x30" in said.notes[0]
+    assert "no tasks taken from" in said.notes[1] and "3 labels" in said.notes[1]
+    put(tmp_path, "preprocessor_config.json", {"image_processor_type": "SamImageProcessor"})
+    assert "which is not one of" in described(model).notes[0]
+    (tmp_path / "preprocessor_config.json").write_text("{")
+    assert len(described(model).notes) == 1
+
+
+def test_networks_of_no_pictures_have_no_preprocessing(tmp_path):
+    put(tmp_path, "preprocessor_config.json", VIT)
+    said = described(model_of(tmp_path, {"y": (1, 3)}, shape=(1, 128)))
+    assert (said.preprocessing, said.notes) == (None, [])
+
+
+def test_timms_file(tmp_path):
+    model = model_of(tmp_path, {"y": (1, 5)})
+    put(tmp_path, "config.json", {"architecture": "resnet18", "pretrained_cfg": {
+        "input_size": [3, 28, 28], "crop_pct": 0.8, "interpolation": "bilinear"}})
+    spec = described(model).preprocessing
+    assert (spec.resizer, spec.resize, spec.crop, spec.mean[0]) == ("pil-bilinear", 40, 32, 0.485)
+    other = tmp_path / "timm.json"
+    (tmp_path / "config.json").rename(other)
+    assert described(model).preprocessing is None
+    assert described(model, "--preprocessing", str(other)).preprocessing == spec
+
+
+DETECTOR = {"architectures": ["RTDetrV2ForObjectDetection"], "model_type": "rt_detr_v2",
+            "id2label": {"0": "cat", "1": "dog"}}
+
+
+@pytest.mark.parametrize("change,outputs,expected", [
+    ({}, {"logits": (1, 9, 2), "pred_boxes": (1, 9, 4)},
+     {"activation": "sigmoid", "classes_per_box": "every", "limit": 300, "scores": "logits"}),
+    ({"model_type": "detr"}, {"a": (1, 9, 3), "b": (1, 9, 4)},
+     {"activation": "softmax", "background": 2, "labels": ["cat", "dog", "no object"],
+      "scores": 0, "boxes": 1}),
+    ({"architectures": ["SegformerForSemanticSegmentation"]}, {"logits": (1, 2, 8, 8)},
+     {"kind": "segmentation", "form": "scores", "layout": "NCHW", "labels": ["cat", "dog"]}),
+    ({"architectures": ["DepthAnythingForDepthEstimation"], "model_type": "depth_anything"},
+     {"predicted_depth": (1, 32, 32)}, {"kind": "map", "quantity": "inverse-depth"}),
+    ({"architectures": ["DepthAnythingForDepthEstimation"], "model_type": "depth_anything",
+      "depth_estimation_type": "metric"}, {"predicted_depth": (1, 32, 32)},
+     {"quantity": "depth", "unit": "m"}),
+    ({"architectures": ["ViTForImageClassification"], "problem_type": "multi_label_classification",
+      "id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, {"logits": (1, 2)},
+     {"kind": "classification", "activation": "sigmoid", "output": "logits"}),
+])
+def test_what_the_outputs_of_architectures_mean(tmp_path, change, outputs, expected):
+    put(tmp_path, "config.json", {**DETECTOR, **change})
+    (task,) = described(model_of(tmp_path, outputs)).tasks
+    assert expected.items() <= task.items()
+
+
+@pytest.mark.parametrize("change", [
+    {"architectures": ["BertForTokenClassification"]}, {"architectures": []},
+    {"architectures": ["GroundingDinoForObjectDetection"], "model_type": "grounding-dino"}])
+def test_architectures_that_are_not_known_are_no_tasks(tmp_path, change):
+    put(tmp_path, "config.json", {**DETECTOR, **change})
+    assert described(model_of(tmp_path, {"y": (1, 9, 2)})).tasks is None
+
+
+YOLO = {"stride": "32", "names": "{0: 'ball', 1: 'post'}", "task": "detect", "imgsz": "[32, 32]",
+        "head": "Detect"}
+
+
+@pytest.mark.parametrize("change,outputs,expected", [
+    ({}, {"output0": (1, 6, 21)}, {"form": "yolo-v8", "labels": ["ball", "post"]}),
+    ({}, {"output0": (1, 300, 6)}, {"form": "box-rows", "box_format": "xyxy"}),
+    # Two classes and six candidates: columns, although they look like rows.
+    ({}, {"output0": (1, 6, 6)}, {"form": "yolo-v8"}),
+    ({"task": "segment"}, {"a": (1, 38, 21), "b": (1, 32, 8, 8)},
+     {"form": "yolo-v8", "masks": {"output": 1, "count": 32, "layout": "NCHW"}}),
+    ({"task": "segment"}, {"a": (1, 300, 38), "b": (1, 32, 8, 8)}, {"form": "box-rows"}),
+    ({"task": "pose", "kpt_shape": "[4, 2]"}, {"a": (1, 14, 21)},
+     {"keypoints": {"count": 4, "values": 2}}),
+    ({"task": "obb"}, {"a": (1, 7, 21)}, {"form": "yolo-v8"}),
+    ({"task": "obb"}, {"a": (1, 300, 7)}, {"form": "box-rows", "box_format": "cxcywh"}),
+    ({"head": "RTDETRDecoder"}, {"a": (1, 300, 6)},
+     {"form": "yolo-rows", "units": "normalized", "objectness": False, "nms": None}),
+    ({"task": "classify"}, {"a": (1, 2)}, {"kind": "classification", "activation": "none"}),
+])
+def test_what_ultralytics_writes_into_the_file(tmp_path, change, outputs, expected):
+    said = described(model_of(tmp_path, outputs, {**YOLO, **change}))
+    (task,) = said.tasks
+    assert expected.items() <= task.items()
+    assert "by Ultralytics" in said.notes[0]
+    fits = {"classify": "crop"}.get(change.get("task"), "letterbox")
+    assert said.preprocessing.fit == ("squash" if "head" in change else fits)
+    assert said.preprocessing.divide_by == 255.0
+
+
+def test_yolov5_says_no_task(tmp_path):
+    old = {key: YOLO[key] for key in ("stride", "names")}
+    (task,) = described(model_of(tmp_path, {"output": (1, 63, 7)}, old)).tasks
+    assert (task["form"], task["objectness"]) == ("yolo-rows", True)
+
+
+@pytest.mark.parametrize("change,words", [
+    ({"names": "{0: 'ball', 2: 'post'}"}, "not those of the classes"),
+    ({"names": "__import__('os')"}, "its names cannot be read"),
+    ({"names": "{0: 'ball'"}, "its names cannot be read"),
+    ({"names": "[]" * 600_000}, "not those of the classes"),
+    ({"task": "panoptic"}, "its task is 'panoptic'"),
+    ({"names": "['ball']"}, "1 labels")])
+def test_what_ultralytics_never_writes_is_not_taken(tmp_path, change, words):
+    said = described(model_of(tmp_path, {"output0": (1, 6, 21)}, {**YOLO, **change}))
+    assert said.tasks is None and words in said.notes[-1]

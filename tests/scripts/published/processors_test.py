@@ -1,0 +1,79 @@
+"""Hugging Face's and timm's descriptions of pictures, against what their own code makes of some
+(make_processors.py), and what of them is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.fixtures.made_pictures import pattern
+from run_model_tools.pictures.preprocess import preprocess
+from run_model_tools.published import image_processors, timm_models
+
+GOLDEN = json.loads((Path(__file__).parent / "data" / "processors.json").read_text())
+VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 24, "width": 24},
+       "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+TIMM = {"input_size": [3, 224, 224], "crop_pct": 0.9, "mean": [0.5] * 3, "std": [0.5] * 3}
+
+
+def name_of(case):
+    config = case["config"]
+    return (config.get("image_processor_type") or config.get("feature_extractor_type")
+            or config["architecture"])
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=name_of)
+def test_pictures_are_prepared_as_their_own_code_does(case):
+    reader = timm_models if timm_models.is_timm(case["config"]) else image_processors
+    spec = reader.preprocessing_of(case["config"], "x")
+    for picture, expected in zip(GOLDEN["pictures"], case["pictures"]):
+        made = preprocess(pattern(*picture), spec, (1, *expected["shape"]), "float32", "NCHW")
+        got = made.tensor.ravel()
+        places = np.linspace(0, got.size - 1, len(expected["values"])).astype(int)
+        channels = places // (expected["shape"][1] * expected["shape"][2])
+        # How far numbers are apart that stand for neighbouring values of a pixel.
+        level = 1 / (spec.divide_by * np.array(spec.std)[channels])
+        assert np.all(np.abs(got[places] - expected["values"]) <= case["levels"] * level)
+
+
+@pytest.mark.parametrize("change,words", [
+    ({"image_processor_type": "SamImageProcessor"}, "is of SamImageProcessor, which is not one of"),
+    ({"resample": 1}, "by the filter Lanczos"),
+    ({"size": {"shortest_edge": 24}}, "leaves the long side"),
+    ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, "bounds the short and the long side"),
+    ({"size": {"max_pixels": 1000}}, "has a size of {'max_pixels': 1000}"),
+    ({"size": None}, "has a size of None"),
+    ({"do_resize": False}, "does not resize"),
+    ({"image_mean": [0.5]}, "mean is \\[0.5\\]"),
+    ({"image_std": [0.5, 0, 0.5]}, "something other than 0"),
+    ({"image_mean": "grey"}, "has an image_mean of 'grey'"),
+    ({"rescale_factor": 0}, "has a rescale_factor of 0"),
+    ({"do_flip_channel_order": True}, "known of MobileViT only"),
+    ({"keep_aspect_ratio": True}, "follows the picture's"),
+    ({"do_center_crop": True, "crop_size": {"height": 20, "width": 10}}, "that is no square"),
+    ({"do_center_crop": True, "crop_size": 30}, "at most resize"),
+])
+def test_what_has_no_equal_is_refused(change, words):
+    with pytest.raises(ToolError, match=words) as refused:
+        image_processors.preprocessing_of({**VIT, **change}, "it")
+    assert refused.value.code == MALFORMED_FILE
+
+
+@pytest.mark.parametrize("change,words", [
+    ({"crop_mode": "border"}, "crop_mode 'border'"), ({"interpolation": "lanczos"}, "'lanczos'"),
+    ({"crop_pct": 0}, "a crop_pct of 0"), ({"input_size": [1, 28, 28]}, "an input_size of"),
+    ({"mean": [0.5]}, "mean is"),
+])
+def test_what_timm_says_and_has_no_equal_is_refused(change, words):
+    with pytest.raises(ToolError, match=words):
+        timm_models.preprocessing_of({"pretrained_cfg": {**TIMM, **change}}, "it")
+
+
+def test_timm_crops_in_proportion_where_the_network_was_exported_for_another_size():
+    spec = timm_models.preprocessing_of({"pretrained_cfg": TIMM}, "it", 288)
+    assert (spec.resize, spec.crop) == (320, 288)
+    tested = {**TIMM, "test_input_size": [3, 288, 288], "test_crop_pct": 1.0}
+    spec = timm_models.preprocessing_of({"pretrained_cfg": tested}, "it", 288)
+    assert (spec.resize, spec.crop) == (288, 288)
