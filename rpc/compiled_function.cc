@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "rpc/device_buffer.h"
 #include "rpc/encoding.h"
-#include "runtime/call_context.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/values.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model::rpc {
 namespace {

@@ -9,7 +9,7 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "rpc/device_buffer.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 
 namespace run_model::rpc {
 namespace {

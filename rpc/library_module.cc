@@ -8,7 +8,7 @@
 #include "rpc/debug_executor_module.h"
 #include "rpc/device_buffer.h"
 #include "rpc/graph_executor_module.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 
 namespace run_model::rpc {
 namespace {

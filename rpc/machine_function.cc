@@ -4,7 +4,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/ffi_abi.h"
 #include "runtime/relax/relax_model.h"
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/machine_function.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
 
 namespace run_model::rpc {

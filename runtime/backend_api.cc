@@ -8,12 +8,12 @@
 
 #include <run_model/module.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
 #include "runtime/devices/device_functions.h"
 #include "runtime/float16.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/ffi_api.h"
 #include "runtime/relax/runtime_functions.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

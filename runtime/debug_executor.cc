@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "runtime/devices/device_name.h"
 #include "runtime/executor_impl.h"
-#include "runtime/param_binding.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/loading/params_file.h"
 
 namespace run_model {
 namespace {

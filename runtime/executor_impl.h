@@ -13,12 +13,12 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/call_context.h"
 #include "runtime/devices/device_run.h"
 #include "runtime/devices/host_sides.h"
-#include "runtime/entry_storage.h"
+#include "runtime/memory/entry_storage.h"
 #include "runtime/model_loader.h"
 #include "runtime/node_calls.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 

@@ -8,11 +8,11 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "runtime/device_blob.h"
 #include "runtime/devices/graph_devices.h"
-#include "runtime/model_library.h"
-#include "runtime/param_binding.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/device_blob.h"
+#include "runtime/loading/model_library.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/loading/params_file.h"
 #include "runtime/relax/relax_source.h"
 
 namespace run_model {

@@ -9,9 +9,9 @@
 #include <run_model/graph.h>
 #include <run_model/graph_executor.h>
 #include <run_model/module.h>
-#include "runtime/entry_storage.h"
-#include "runtime/param_binding.h"
-#include "runtime/storage_plan.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/memory/entry_storage.h"
+#include "runtime/memory/storage_plan.h"
 
 namespace run_model {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/packed_function.h>
-#include "runtime/entry_storage.h"
+#include "runtime/memory/entry_storage.h"
 #include "runtime/model_loader.h"
 #include "runtime/relax/values.h"
 

@@ -12,14 +12,14 @@
 #include "artifacts/targets.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/param_binding.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/device_blob.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/loading/params_file.h"
+#include "runtime/memory/storage_plan.h"
 #include "runtime/relax/called_names.h"
 #include "runtime/relax/relax_model.h"
-#include "runtime/storage_plan.h"
 
 namespace run_model {
 namespace {

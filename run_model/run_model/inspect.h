@@ -8,7 +8,7 @@
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
 #include "run_model/run_model/settings.h"
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 
 namespace run_model {
 

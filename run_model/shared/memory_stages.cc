@@ -6,7 +6,7 @@
 
 #include "base/system_file.h"
 #include "base/text.h"
-#include "runtime/call_context.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

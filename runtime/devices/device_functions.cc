@@ -6,9 +6,9 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
 #include "runtime/devices/device_name.h"
 #include "runtime/devices/launch.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 

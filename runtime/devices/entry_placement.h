@@ -7,8 +7,8 @@
 
 #include <run_model/graph.h>
 #include "runtime/devices/open_device.h"
-#include "runtime/memory_plan.h"
-#include "runtime/param_binding.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/memory/memory_plan.h"
 
 namespace run_model {
 

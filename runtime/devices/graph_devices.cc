@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "runtime/devices/device_functions.h"
 #include "runtime/devices/device_name.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 
 namespace run_model {
 namespace {

@@ -7,7 +7,7 @@
 #include <run_model/graph.h>
 #include <run_model/module.h>
 #include "runtime/devices/open_device.h"
-#include "runtime/memory_plan.h"
+#include "runtime/memory/memory_plan.h"
 
 namespace run_model {
 

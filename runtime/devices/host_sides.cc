@@ -1,6 +1,6 @@
 #include "runtime/devices/host_sides.h"
 
-#include "runtime/entry_storage.h"
+#include "runtime/memory/entry_storage.h"
 
 namespace run_model {
 

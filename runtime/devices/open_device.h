@@ -8,8 +8,8 @@
 
 #include <dlpack/dlpack.h>
 
-#include "runtime/block_pool.h"
 #include "runtime/devices/device.h"
+#include "runtime/threads/block_pool.h"
 
 namespace run_model {
 

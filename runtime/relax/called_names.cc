@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 #include "runtime/relax/builtins.h"
 #include "runtime/relax/library_blob.h"
 #include "runtime/relax/runtime_functions.h"

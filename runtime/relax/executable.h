@@ -17,7 +17,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/elf/file.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 #include "runtime/relax/library_blob.h"
 
 namespace run_model {

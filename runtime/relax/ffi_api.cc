@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/call_context.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/values.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/tensor.h>
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/input_forms.h"
 #include "runtime/relax/machine.h"

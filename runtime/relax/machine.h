@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "runtime/call_context.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/values.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 

@@ -4,9 +4,9 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 #include "runtime/relax/machine.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -5,13 +5,13 @@
 #include <run_model/dtype.h>
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/machine.h"
 #include "runtime/relax/relax_model.h"
 #include "runtime/relax/runtime_functions.h"
 #include "runtime/relax/values.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/model_library.h"
-#include "runtime/param_binding.h"
+#include "runtime/loading/model_library.h"
+#include "runtime/loading/param_binding.h"
 #include "runtime/relax/input_forms.h"
 #include "runtime/relax/interpreter.h"
 

@@ -12,8 +12,8 @@
 #include <run_model/error.h>
 #include <run_model/tensor.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
 #include "runtime/relax/sort_keys.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/values.h"
 
 namespace run_model {

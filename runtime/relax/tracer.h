@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <run_model/graph.h>
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/values.h"
 

@@ -8,7 +8,7 @@
 #include <run_model/package.h>
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"

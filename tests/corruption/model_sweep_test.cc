@@ -8,9 +8,9 @@
 
 #include <run_model/graph.h>
 #include <run_model/graph_executor.h>
-#include "runtime/device_blob.h"
-#include "runtime/params_file.h"
-#include "runtime/storage_plan.h"
+#include "runtime/loading/device_blob.h"
+#include "runtime/loading/params_file.h"
+#include "runtime/memory/storage_plan.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"

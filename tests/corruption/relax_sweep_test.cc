@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/memory/storage_plan.h"
 #include "runtime/relax/library_blob.h"
 #include "runtime/relax/relax_model.h"
-#include "runtime/storage_plan.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"
 #include "tests/runtime/relax/test_executable.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include <run_model/error.h>
-#include "runtime/contention.h"
+#include "runtime/threads/contention.h"
 #include "tests/differential/network_case.h"
 #include "tests/differential/network_names.h"
 

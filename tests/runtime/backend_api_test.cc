@@ -14,10 +14,10 @@
 
 #include <run_model/module.h>
 #include <run_model/tensor.h>
-#include "runtime/call_context.h"
-#include "runtime/contention.h"
 #include "runtime/float16.h"
 #include "runtime/relax/runtime_functions.h"
+#include "runtime/threads/call_context.h"
+#include "runtime/threads/contention.h"
 
 namespace run_model {
 namespace {

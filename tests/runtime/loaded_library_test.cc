@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "tests/has_elements.h"
 #include "tests/runtime/graph_executor_fixture.h"
 #include "tests/throws_error.h"

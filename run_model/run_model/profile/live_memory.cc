@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/storage_plan.h"
+#include "runtime/memory/storage_plan.h"
 
 namespace run_model {
 namespace {

@@ -12,7 +12,7 @@
 #include "run_model/run_model/profile/live_memory.h"
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/stopwatch.h"
-#include "runtime/call_context.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate_departure.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model {

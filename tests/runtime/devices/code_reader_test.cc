@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/device_blob.h"
 #include "runtime/devices/kernel_text.h"
+#include "runtime/loading/device_blob.h"
 #include "tests/runtime/devices/test_code.h"
 #include "tests/throws_error.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/elf/target.h"
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 #include "tests/damage_stride.h"
 #include "tests/has_elements.h"
 #include "tests/runtime/elf/elf_builder.h"

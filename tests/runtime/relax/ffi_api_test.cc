@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/call_context.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

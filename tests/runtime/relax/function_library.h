@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "runtime/relax/values.h"
 #include "tests/runtime/relax/test_executable.h"
 

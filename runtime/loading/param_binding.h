@@ -9,7 +9,7 @@
 #include <run_model/graph.h>
 #include <run_model/module.h>
 #include "base/mapped_file.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 
 namespace run_model {
 

@@ -1,4 +1,4 @@
-#include "runtime/storage_plan.h"
+#include "runtime/memory/storage_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

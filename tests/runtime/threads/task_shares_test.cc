@@ -1,4 +1,4 @@
-#include "runtime/task_shares.h"
+#include "runtime/threads/task_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "runtime/device_blob.h"
+#include "runtime/loading/device_blob.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test_params.h"
+#include "tests/runtime/test_params.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "runtime/device_blob.h"
+#include "runtime/loading/device_blob.h"
 
 #include <algorithm>
 #include <array>

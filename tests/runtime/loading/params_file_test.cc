@@ -1,4 +1,4 @@
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

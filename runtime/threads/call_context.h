@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "runtime/block_pool.h"
+#include "runtime/threads/block_pool.h"
 
 namespace run_model {
 

@@ -1,4 +1,4 @@
-#include "runtime/memory_plan.h"
+#include "runtime/memory/memory_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

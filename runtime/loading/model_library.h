@@ -6,7 +6,7 @@
 #include <string>
 
 #include <run_model/module.h>
-#include "runtime/device_blob.h"
+#include "runtime/loading/device_blob.h"
 #include "runtime/relax/ffi_abi.h"
 
 namespace run_model {

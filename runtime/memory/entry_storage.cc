@@ -1,4 +1,4 @@
-#include "runtime/entry_storage.h"
+#include "runtime/memory/entry_storage.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/devices/device_code.h"
-#include "runtime/params_file.h"
+#include "runtime/loading/params_file.h"
 
 namespace run_model {
 

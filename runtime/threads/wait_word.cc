@@ -1,4 +1,4 @@
-#include "runtime/wait_word.h"
+#include "runtime/threads/wait_word.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

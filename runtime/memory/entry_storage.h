@@ -9,9 +9,9 @@
 #include <run_model/tensor.h>
 #include "runtime/devices/entry_placement.h"
 #include "runtime/devices/graph_devices.h"
-#include "runtime/memory_plan.h"
-#include "runtime/param_binding.h"
-#include "runtime/storage_plan.h"
+#include "runtime/loading/param_binding.h"
+#include "runtime/memory/memory_plan.h"
+#include "runtime/memory/storage_plan.h"
 
 namespace run_model {
 

@@ -1,4 +1,4 @@
-#include "runtime/param_binding.h"
+#include "runtime/loading/param_binding.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <run_model/packed_function.h>
 #include <run_model/tensor.h>
 #include "base/text.h"
-#include "runtime/call_context.h"
+#include "runtime/threads/call_context.h"
 
 namespace run_model {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "runtime/contention.h"
 #include "runtime/cpu/topology.h"
+#include "runtime/threads/contention.h"
 
 namespace run_model {
 namespace {

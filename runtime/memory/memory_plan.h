@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/graph.h>
-#include "runtime/storage_plan.h"
+#include "runtime/memory/storage_plan.h"
 
 namespace run_model {
 

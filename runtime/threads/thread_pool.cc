@@ -21,11 +21,11 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/contention.h"
 #include "runtime/cpu/placement.h"
 #include "runtime/cpu/topology.h"
-#include "runtime/task_shares.h"
-#include "runtime/wait_word.h"
+#include "runtime/threads/contention.h"
+#include "runtime/threads/task_shares.h"
+#include "runtime/threads/wait_word.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/memory_plan.h"
+#include "runtime/memory/memory_plan.h"
 
 #include <algorithm>
 #include <cctype>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "runtime/model_library.h"
+#include "runtime/loading/model_library.h"
 #include "tests/damage_stride.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"

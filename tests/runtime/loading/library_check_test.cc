@@ -1,4 +1,4 @@
-#include "runtime/library_check.h"
+#include "runtime/loading/library_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

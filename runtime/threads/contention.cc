@@ -1,4 +1,4 @@
-#include "runtime/contention.h"
+#include "runtime/threads/contention.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "runtime/contention.h"
+#include "runtime/threads/contention.h"
 
 #include <gtest/gtest.h>
 

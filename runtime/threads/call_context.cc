@@ -1,4 +1,4 @@
-#include "runtime/call_context.h"
+#include "runtime/threads/call_context.h"
 
 #include <algorithm>
 #include <atomic>
