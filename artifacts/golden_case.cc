@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "postprocess/task_fields.h"
+#include "postprocess/fields/task_fields.h"
 
 namespace run_model {
 namespace {

@@ -11,7 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include "base/text.h"
-#include "postprocess/task_fields.h"
+#include "postprocess/fields/task_fields.h"
 
 namespace run_model {
 namespace {

@@ -8,10 +8,10 @@
 #include <run_model/class_scores.h>
 #include <run_model/error.h>
 #include <run_model/top_k.h>
-#include "postprocess/candidates.h"
-#include "postprocess/instance_masks.h"
+#include "postprocess/detection/candidates.h"
+#include "postprocess/detection/instance_masks.h"
+#include "postprocess/detection/oriented_boxes.h"
 #include "postprocess/kinds.h"
-#include "postprocess/oriented_boxes.h"
 #include "postprocess/output_values.h"
 #include "postprocess/way_back.h"
 

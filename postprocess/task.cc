@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "postprocess/task_fields.h"
-#include "postprocess/task_names.h"
+#include "postprocess/fields/task_fields.h"
+#include "postprocess/fields/task_names.h"
 
 namespace run_model {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <run_model/postprocess.h>
-#include "postprocess/oriented_boxes.h"
+#include "postprocess/detection/oriented_boxes.h"
 
 namespace run_model {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "postprocess/candidates.h"
-#include "postprocess/cell_maps.h"
+#include "postprocess/detection/candidates.h"
+#include "postprocess/detection/cell_maps.h"
 
 namespace run_model {
 namespace {

@@ -1,9 +1,9 @@
 #include <array>
 #include <string_view>
 
-#include "postprocess/field_values.h"
-#include "postprocess/task_fields.h"
-#include "postprocess/task_names.h"
+#include "postprocess/fields/field_values.h"
+#include "postprocess/fields/task_fields.h"
+#include "postprocess/fields/task_names.h"
 
 namespace run_model {
 namespace {

@@ -1,9 +1,9 @@
-#include "postprocess/task_fields.h"
+#include "postprocess/fields/task_fields.h"
 
 #include <array>
 #include <string>
 
-#include "postprocess/field_values.h"
+#include "postprocess/fields/field_values.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "postprocess/instance_masks.h"
+#include "postprocess/detection/instance_masks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "postprocess/oriented_boxes.h"
+#include "postprocess/detection/oriented_boxes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ double signed_area(const Points& points) {
   return twice / 2;
 }
 
-Point between(const Point& a, const Point& b, double share) {
+Point point_between(const Point& a, const Point& b, double share) {
   return {a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share};
 }
 
@@ -37,7 +37,7 @@ std::vector<Point> clipped(const std::vector<Point>& polygon, const Point& from,
     const double side_a = turn * cross(from, to, a), side_b = turn * cross(from, to, b);
     if (side_a >= 0) result.push_back(a);
     if ((side_a > 0 && side_b < 0) || (side_a < 0 && side_b > 0)) {
-      result.push_back(between(a, b, side_a / (side_a - side_b)));
+      result.push_back(point_between(a, b, side_a / (side_a - side_b)));
     }
   }
   return result;

@@ -1,4 +1,4 @@
-#include "postprocess/task_fields.h"
+#include "postprocess/fields/task_fields.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/text.h"
-#include "postprocess/field_values.h"
-#include "postprocess/task_names.h"
+#include "postprocess/fields/field_values.h"
+#include "postprocess/fields/task_names.h"
 
 namespace run_model {
 namespace {

@@ -1,11 +1,11 @@
-#include "postprocess/task_fields.h"
+#include "postprocess/fields/task_fields.h"
 
 #include <array>
 #include <string>
 #include <vector>
 
-#include "postprocess/field_values.h"
-#include "postprocess/task_names.h"
+#include "postprocess/fields/field_values.h"
+#include "postprocess/fields/task_names.h"
 
 namespace run_model {
 namespace {

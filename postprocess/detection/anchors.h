@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <run_model/task.h>
-#include "postprocess/cell_maps.h"
+#include "postprocess/detection/cell_maps.h"
 
 namespace run_model {
 

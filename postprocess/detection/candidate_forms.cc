@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "postprocess/anchors.h"
-#include "postprocess/candidates.h"
+#include "postprocess/detection/anchors.h"
+#include "postprocess/detection/candidates.h"
 
 namespace run_model {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/postprocess.h>
-#include "postprocess/candidates.h"
+#include "postprocess/detection/candidates.h"
 #include "postprocess/map_places.h"
 #include "postprocess/output_values.h"
 

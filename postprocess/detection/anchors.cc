@@ -1,4 +1,4 @@
-#include "postprocess/anchors.h"
+#include "postprocess/detection/anchors.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "postprocess/candidates.h"
+#include "postprocess/detection/candidates.h"
 
 namespace run_model {
 namespace {

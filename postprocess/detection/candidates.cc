@@ -1,4 +1,4 @@
-#include "postprocess/candidates.h"
+#include "postprocess/detection/candidates.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "postprocess/oriented_boxes.h"
+#include "postprocess/detection/oriented_boxes.h"
 
 namespace run_model {
 namespace {
