@@ -4,9 +4,9 @@
 
 #include "run_model/run_model/compare/compare.h"
 #include "run_model/run_model/flags.h"
-#include "run_model/run_model/inspect.h"
+#include "run_model/run_model/inspect/inspect.h"
 #include "run_model/run_model/machine/device_list.h"
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 #include "run_model/run_model/runs.h"
 #include "run_model/run_model/settings.h"
 #include "run_model/run_model/written_files.h"

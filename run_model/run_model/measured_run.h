@@ -1,7 +1,7 @@
 // Running a model whose inputs are set: the first run, and what is measured after it.
 #pragma once
 
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 #include "run_model/run_model/settings.h"
 #include "run_model/shared/loaded_package.h"
 

@@ -11,7 +11,7 @@
 #include <run_model/network_outputs.h>
 #include <run_model/npz.h>
 #include "run_model/run_model/preprocessing_choice.h"
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 #include "run_model/run_model/settings.h"
 #include "run_model/shared/loaded_package.h"
 

@@ -25,7 +25,7 @@
 #include "run_model/run_model/flags.h"
 #include "run_model/run_model/measure/timing.h"
 #include "run_model/run_model/picture_runner.h"
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/results.h"
 #include "run_model/run_model/written_files.h"
 #include "run_model/shared/manual.h"
 #include "run_model/shared/program.h"

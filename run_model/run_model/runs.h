@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 #include "run_model/run_model/settings.h"
 
 namespace run_model {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "run_model/run_model/artifact_json.h"
+#include "run_model/run_model/report/artifact_json.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "run_model/run_model/inspect.h"
+#include "run_model/run_model/inspect/inspect.h"
 
 #include <algorithm>
 #include <memory>

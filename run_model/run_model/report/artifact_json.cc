@@ -1,4 +1,4 @@
-#include "run_model/run_model/artifact_json.h"
+#include "run_model/run_model/report/artifact_json.h"
 
 #include <array>
 #include <cstdio>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 #include "run_model/shared/json.h"
 #include "run_model/shared/task_json.h"
 

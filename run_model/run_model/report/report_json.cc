@@ -1,11 +1,11 @@
 #include <utility>
 
-#include "run_model/run_model/artifact_json.h"
 #include "run_model/run_model/machine/reports.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/formats.h"
-#include "run_model/run_model/report.h"
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/artifact_json.h"
+#include "run_model/run_model/report/report.h"
+#include "run_model/run_model/report/results.h"
 
 namespace run_model {
 namespace {

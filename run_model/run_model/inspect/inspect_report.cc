@@ -1,10 +1,10 @@
-#include "run_model/run_model/inspect.h"
+#include "run_model/run_model/inspect/inspect.h"
 
 #include <array>
 #include <cstdio>
 
 #include "base/text.h"
-#include "run_model/run_model/artifact_json.h"
+#include "run_model/run_model/report/artifact_json.h"
 #include "run_model/shared/formatted.h"
 
 namespace run_model {

@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/results.h"
 
 namespace run_model {
 namespace {

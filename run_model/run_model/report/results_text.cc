@@ -2,7 +2,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/results.h"
 #include "run_model/shared/formatted.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "run_model/run_model/report.h"
+#include "run_model/run_model/report/report.h"
 
 #include <array>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "run_model/run_model/machine/reports.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/formats.h"
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/results.h"
 #include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "run_model/run_model/results.h"
+#include "run_model/run_model/report/results.h"
 
 namespace run_model {
 
