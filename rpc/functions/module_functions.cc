@@ -8,12 +8,12 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "rpc/debug_executor_module.h"
 #include "rpc/device_buffer.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/functions/link_objects.h"
-#include "rpc/graph_executor_module.h"
-#include "rpc/library_module.h"
+#include "rpc/modules/debug_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
+#include "rpc/modules/library_module.h"
 
 namespace run_model::rpc {
 namespace {

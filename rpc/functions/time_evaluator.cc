@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "rpc/device_buffer.h"
 #include "rpc/functions/builtin.h"
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 #include "rpc/timing.h"
 
 namespace run_model::rpc {

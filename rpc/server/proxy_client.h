@@ -5,7 +5,7 @@
 
 #include <run_model/rpc/server.h>
 #include "rpc/server/outgoing_connection.h"
-#include "rpc/server/session_table.h"
+#include "rpc/server/sessions/session_table.h"
 #include "rpc/server/wire.h"
 
 namespace run_model::rpc {

@@ -8,9 +8,9 @@
 
 #include <run_model/rpc/server.h>
 #include "base/file.h"
-#include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
-#include "rpc/server/session_table.h"
+#include "rpc/server/sessions/farewell.h"
+#include "rpc/server/sessions/session_table.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

@@ -11,7 +11,7 @@
 #include "rpc/functions/builtin.h"
 #include "rpc/server/proxy_client.h"
 #include "rpc/server/reception.h"
-#include "rpc/server/session_table.h"
+#include "rpc/server/sessions/session_table.h"
 #include "rpc/server/sockets.h"
 #include "rpc/server/tracker_client.h"
 #include "rpc/session_folder.h"

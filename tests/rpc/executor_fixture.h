@@ -9,7 +9,7 @@
 
 #include <run_model/module.h>
 #include <run_model/rpc/function.h>
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 #include "tests/runtime/test_graphs.h"
 #include "tests/runtime/test_params.h"
 

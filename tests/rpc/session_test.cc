@@ -9,7 +9,7 @@
 
 #include <run_model/error.h>
 #include "rpc/functions/builtin.h"
-#include "rpc/server/confinement.h"
+#include "rpc/server/sessions/confinement.h"
 #include "tests/has_elements.h"
 #include "tests/rpc/frame_client.h"
 #include "tests/temporary_folder.h"

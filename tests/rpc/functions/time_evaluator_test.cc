@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rpc/functions/builtin.h"
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 #include "rpc/timing.h"
 #include "tests/has_elements.h"
 #include "tests/rpc/executor_fixture.h"

@@ -1,4 +1,4 @@
-#include "rpc/debug_executor_module.h"
+#include "rpc/modules/debug_executor_module.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
 #include "base/text.h"
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 
 namespace run_model::rpc {
 namespace {

@@ -14,7 +14,7 @@
 #include <run_model/rpc/server.h>
 #include <run_model/rpc/session.h>
 #include "base/file.h"
-#include "rpc/server/confinement.h"
+#include "rpc/server/sessions/confinement.h"
 
 namespace run_model::rpc {
 

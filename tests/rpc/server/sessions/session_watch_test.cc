@@ -1,5 +1,5 @@
 // What ends a session, what its client is told of that, and what is left of it.
-#include "rpc/server/session_watch.h"
+#include "rpc/server/sessions/session_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

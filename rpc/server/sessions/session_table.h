@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
-#include "rpc/server/orphans.h"
-#include "rpc/server/session_watch.h"
-#include "rpc/server/work_folder.h"
+#include "rpc/server/sessions/farewell.h"
+#include "rpc/server/sessions/orphans.h"
+#include "rpc/server/sessions/session_watch.h"
+#include "rpc/server/sessions/work_folder.h"
 
 namespace run_model::rpc {
 

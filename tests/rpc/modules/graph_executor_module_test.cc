@@ -1,4 +1,4 @@
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rpc/functions/builtin.h"
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 #include "tests/has_elements.h"
 #include "tests/rpc/executor_fixture.h"
 #include "tests/throws_error.h"

@@ -1,4 +1,4 @@
-#include "rpc/server/session_table.h"
+#include "rpc/server/sessions/session_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 
 #include <map>
 #include <string>
@@ -7,8 +7,8 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/graph_executor_module.h"
-#include "rpc/machine_function.h"
+#include "rpc/modules/graph_executor_module.h"
+#include "rpc/modules/machine_function.h"
 #include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
 

@@ -1,4 +1,4 @@
-#include "rpc/debug_executor_module.h"
+#include "rpc/modules/debug_executor_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

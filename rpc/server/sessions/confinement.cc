@@ -1,4 +1,4 @@
-#include "rpc/server/confinement.h"
+#include "rpc/server/sessions/confinement.h"
 
 #include <dirent.h>
 #include <fcntl.h>

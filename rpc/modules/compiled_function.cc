@@ -1,4 +1,4 @@
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 
 #include <cstring>
 #include <utility>

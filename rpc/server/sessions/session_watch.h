@@ -7,7 +7,7 @@
 
 #include <run_model/rpc/server.h>
 #include "base/file.h"
-#include "rpc/server/session_process.h"
+#include "rpc/server/sessions/session_process.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

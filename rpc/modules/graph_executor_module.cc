@@ -1,4 +1,4 @@
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 
 #include <cstdint>
 #include <cstring>

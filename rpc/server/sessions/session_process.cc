@@ -1,4 +1,4 @@
-#include "rpc/server/session_process.h"
+#include "rpc/server/sessions/session_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <new>
 
 #include <run_model/error.h>
-#include "rpc/server/confinement.h"
+#include "rpc/server/sessions/confinement.h"
 
 namespace run_model::rpc {
 namespace {

@@ -1,4 +1,4 @@
-#include "rpc/server/work_folder.h"
+#include "rpc/server/sessions/work_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

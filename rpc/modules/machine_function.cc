@@ -1,4 +1,4 @@
-#include "rpc/machine_function.h"
+#include "rpc/modules/machine_function.h"
 
 #include <utility>
 

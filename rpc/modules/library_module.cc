@@ -1,13 +1,13 @@
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 
 #include <utility>
 #include <vector>
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/debug_executor_module.h"
 #include "rpc/device_buffer.h"
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/debug_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 #include "runtime/loading/model_library.h"
 
 namespace run_model::rpc {

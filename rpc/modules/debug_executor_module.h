@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/graph_executor_module.h"
+#include "rpc/modules/graph_executor_module.h"
 #include "rpc/timing.h"
 
 namespace run_model::rpc {

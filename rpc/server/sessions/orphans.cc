@@ -1,4 +1,4 @@
-#include "rpc/server/orphans.h"
+#include "rpc/server/sessions/orphans.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-#include "rpc/server/farewell.h"
+#include "rpc/server/sessions/farewell.h"
 
 #include <sys/socket.h>
 

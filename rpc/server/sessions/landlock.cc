@@ -1,4 +1,4 @@
-#include "rpc/server/confinement.h"
+#include "rpc/server/sessions/confinement.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "rpc/library_module.h"
+#include "rpc/modules/library_module.h"
 #include "tests/has_elements.h"
 #include "tests/rpc/executor_fixture.h"
 #include "tests/runtime/relax/function_library.h"

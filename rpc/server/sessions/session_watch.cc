@@ -1,4 +1,4 @@
-#include "rpc/server/session_watch.h"
+#include "rpc/server/sessions/session_watch.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
