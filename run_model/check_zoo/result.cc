@@ -35,12 +35,7 @@ CaseCounts count_cases(const JobResult& job) {
 
 CaseCounts count_cases(const std::vector<JobResult>& jobs) {
   CaseCounts sum;
-  for (const JobResult& job : jobs) {
-    const CaseCounts counts = count_cases(job);
-    sum.passed += counts.passed;
-    sum.failed += counts.failed;
-    sum.skipped += counts.skipped;
-  }
+  for (const JobResult& job : jobs) sum += count_cases(job);
   return sum;
 }
 

@@ -88,6 +88,13 @@ struct CaseCounts {
   std::size_t skipped = 0;
 
   std::size_t all() const { return passed + failed + skipped; }
+
+  CaseCounts& operator+=(const CaseCounts& others) {
+    passed += others.passed;
+    failed += others.failed;
+    skipped += others.skipped;
+    return *this;
+  }
 };
 
 CaseCounts count_cases(const JobResult& job);
