@@ -1,14 +1,9 @@
 #include "run_model/run_model/runs.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <set>
 #include <string>
 #include <system_error>
@@ -24,6 +19,7 @@
 #include "base/write_file.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/run_model/measure/timing.h"
+#include "run_model/run_model/picture_list.h"
 #include "run_model/run_model/picture_runner.h"
 #include "run_model/run_model/report/results.h"
 #include "run_model/run_model/written_files.h"
@@ -85,91 +81,6 @@ std::optional<SavedMap> save_map(const PictureReport& report, const fs::path& pa
               "the tasks of this one have none");
 }
 
-// The pictures of a folder in the order of their names.
-std::vector<fs::path> pictures_of(const fs::path& folder) {
-  std::vector<fs::path> pictures;
-  std::error_code error;
-  fs::directory_iterator entries(folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const fs::path& path = entries->path();
-    if (is_picture_name(path) && !is_folder(path)) pictures.push_back(path);
-  }
-  if (error) {
-    throw Error(ErrorKind::kFile,
-                "cannot read the folder " + path_in_quotes(folder) + ": " + error.message());
-  }
-  if (pictures.empty()) {
-    throw Error(ErrorKind::kFile, "the folder " + path_in_quotes(folder) + " holds no pictures",
-                "their names have to end in .png, .jpg, .webp or as another format's do");
-  }
-  std::sort(pictures.begin(), pictures.end());
-  return pictures;
-}
-
-// No path is longer.
-constexpr std::size_t kLongestLine = 1 << 16;
-
-// One path after the other.
-class PictureList {
- public:
-  // `stop`: what note_stop_signals() gave, or -1; once there is a signal, no path is read any more.
-  PictureList(const fs::path& image, int stop) : from_input_(image == "-"), stop_(stop) {
-    if (!from_input_) pictures_ = pictures_of(image);
-  }
-
-  bool next(fs::path& path) {
-    if (!from_input_) {
-      if (position_ == pictures_.size()) return false;
-      path = pictures_[position_++];
-      return true;
-    }
-    std::string line;
-    while (next_line(line)) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      if (line.empty()) continue;
-      path = line;
-      return true;
-    }
-    return false;
-  }
-
- private:
-  // Of standard input; false at its end.
-  bool next_line(std::string& line) {
-    std::size_t end = 0;
-    while ((end = unread_.find('\n')) == unread_.npos) {
-      if (unread_.size() > kLongestLine) {
-        throw Error(
-            ErrorKind::kFile,
-            "a line of standard input has more than " + std::to_string(kLongestLine) + " bytes",
-            "give the path of one picture a line");
-      }
-      if (!wait_for_standard_input(stop_)) return false;
-      std::array<char, 4096> bytes{};
-      const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) {
-        throw Error(ErrorKind::kFile,
-                    std::string("cannot read standard input: ") + std::strerror(errno));
-      }
-      if (count == 0) {
-        line = std::exchange(unread_, {});
-        return !line.empty();
-      }
-      unread_.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-    line = unread_.substr(0, end);
-    unread_.erase(0, end + 1);
-    return true;
-  }
-
-  bool from_input_;
-  int stop_;
-  std::string unread_;
-  std::vector<fs::path> pictures_;
-  std::size_t position_ = 0;
-};
-
 // Files in the folder of --draw, --save-mask or --save-map, by the pictures' names.
 class OutputFolder {
  public:
@@ -207,12 +118,7 @@ Json line_json(const PictureReport& report) {
   json.put("width", report.sides.original_width);
   json.put("height", report.sides.original_height);
   if (!report.described) {
-    Json top = Json::array();
-    for (const RankedClass& ranked : report.top) {
-      top.add(Json::object(
-          {{"index", ranked.index}, {"label", ranked.label}, {"probability", ranked.probability}}));
-    }
-    json.put("top", std::move(top));
+    json.put("top", top_json(report.top));
   } else {
     if (report.in_regions) json.put("regions", regions_json(report.regions));
     json.put("results", results_json(report));
@@ -227,11 +133,8 @@ Json line_json(const PictureReport& report) {
 }
 
 Json failure_json(const fs::path& path, const Error& error) {
-  return Json::object({{"schema_version", kReportSchema},
-                       {"image", path.string()},
-                       {"error", Json::object({{"code", exit_code(error.kind())},
-                                               {"name", error_kind_name(error.kind())},
-                                               {"message", error.what()}})}});
+  return Json::object(
+      {{"schema_version", kReportSchema}, {"image", path.string()}, {"error", error_json(error)}});
 }
 
 }  // namespace

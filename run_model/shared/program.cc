@@ -16,7 +16,6 @@
 
 #include <run_model/error.h>
 #include "run_model/shared/arguments.h"
-#include "run_model/shared/json.h"
 
 namespace run_model {
 
@@ -53,7 +52,9 @@ namespace {
 int report_failure(const char* program, const Error& error, bool json) {
   if (json) {
     try {
-      write_standard_output(error_json(error));
+      const Json json_of_error =
+          Json::object({{"schema_version", kReportSchema}, {"error", error_json(error)}});
+      write_standard_output(json_of_error.text());
     } catch (const Error&) {
       // Standard error still gets the sentence.
     }
@@ -91,12 +92,10 @@ void report_traps(const char* program, bool json) {
   }
 }
 
-std::string error_json(const Error& error) {
-  Json failure = Json::object({{"code", exit_code(error.kind())},
-                               {"name", error_kind_name(error.kind())},
-                               {"message", error.what()}});
-  Json json = Json::object({{"schema_version", kReportSchema}, {"error", std::move(failure)}});
-  return json.text();
+Json error_json(const Error& error) {
+  return Json::object({{"code", exit_code(error.kind())},
+                       {"name", error_kind_name(error.kind())},
+                       {"message", error.what()}});
 }
 
 int run_reporting_failures(const char* program, bool json, const std::function<int()>& body) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <run_model/error.h>
+#include "run_model/shared/json.h"
 #include "run_model/shared/manual.h"
 
 namespace run_model {
@@ -25,8 +26,8 @@ void prepare_logging();
 // After the flags are read: --v=N or --logtostderr let informational messages through too.
 void start_logging(const char* program_name);
 
-// {"schema_version": 1, "error": {"code": 3, "name": "…", "message": "…"}}
-std::string error_json(const Error& error);
+// {"code": 3, "name": "…", "message": "…"}
+Json error_json(const Error& error);
 
 // From now on two signals of compiled code end the process with the sentence and the exit code of
 // an Error: SIGFPE, where a CPU traps when a whole number is divided by zero (x86 does, Arm and

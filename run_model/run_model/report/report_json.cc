@@ -112,15 +112,7 @@ std::string picture_report_json(const PictureReport& report) {
   output.put("range", range_json(report.output.range));
   json.put("output", std::move(output));
   add_measurements(json, report.run);
-  Json top = Json::array();
-  for (const RankedClass& ranked : report.top) {
-    Json item = Json::object();
-    item.put("index", ranked.index);
-    item.put("label", ranked.label);
-    item.put("probability", ranked.probability);
-    top.add(std::move(item));
-  }
-  json.put("top", std::move(top));
+  json.put("top", top_json(report.top));
   return json.text();
 }
 

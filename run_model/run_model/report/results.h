@@ -16,6 +16,9 @@ namespace run_model {
 // A list with an object for each task, of each region, documented in run_model/README.md.
 Json results_json(const PictureReport& report);
 
+// A list of the classes of a classifier without tasks, the best first.
+Json top_json(const std::vector<RankedClass>& top);
+
 // A table for each task.
 std::string results_text(const PictureReport& report);
 

@@ -31,4 +31,13 @@ Json results_json(const PictureReport& report) {
   return list;
 }
 
+Json top_json(const std::vector<RankedClass>& top) {
+  Json list = Json::array();
+  for (const RankedClass& ranked : top) {
+    list.add(Json::object(
+        {{"index", ranked.index}, {"label", ranked.label}, {"probability", ranked.probability}}));
+  }
+  return list;
+}
+
 }  // namespace run_model
