@@ -33,7 +33,8 @@ struct OwnMemory {
   std::size_t workspaces = 0;  // the most that compiled functions' scratch memory was, all threads
 };
 
-// The stages, in the order of a run. load_package() marks kLoaded and kParametersBound.
+// The stages, in the order of a run. load_package() marks kStageLoaded and
+// kStageParametersBound.
 inline constexpr char kStageStart[] = "start";
 inline constexpr char kStageLoaded[] = "loaded";
 inline constexpr char kStageParametersBound[] = "parameters bound";
