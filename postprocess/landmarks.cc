@@ -14,34 +14,37 @@ double point_share(const LandmarksTask& task, double value) {
   return task.point_activation == Activation::kSigmoid ? sigmoid(value) : value;
 }
 
-// A row of numbers for each point.
-std::vector<Landmark> read_points(const LandmarksTask& task, std::span<const NetworkOutput> outputs,
-                                  const PreprocessReport& picture) {
-  const OutputValues values(find_output(outputs, task.output));
+// How many points there are rows of numbers for, of which the task may take the first only.
+std::size_t rows_of_points(const LandmarksTask& task, const OutputValues& values) {
   const std::size_t columns = task.columns.size();
-  const std::string expected =
-      (task.points > 0 ? "at least " + std::to_string(task.points) : std::string("some")) +
-      " points of " + std::to_string(columns) + " numbers each";
-  // Converters leave points in one row as often as not.
   const std::size_t there = values.size() / columns;
+  // Converters leave points in one row as often as not.
   const std::vector<std::size_t>& sides = values.dimensions();
   const bool rows = sides.size() == 2 && sides[1] == columns;
   if (values.size() % columns != 0 || there == 0 || there < task.points ||
       (!rows && sides.size() > 1)) {
-    values.fail_shape(expected);
+    values.fail_shape(
+        (task.points > 0 ? "at least " + std::to_string(task.points) : std::string("some")) +
+        " points of " + std::to_string(columns) + " numbers each");
   }
-  const std::size_t count = task.points > 0 ? task.points : there;
-  std::vector<Landmark> points;
+  return task.points > 0 ? task.points : there;
+}
+
+// A row of numbers for each point.
+std::vector<Landmark> read_points(const LandmarksTask& task, std::span<const NetworkOutput> outputs,
+                                  const PreprocessReport& picture) {
+  const OutputValues values(find_output(outputs, task.output));
   const bool shares = task.units == Units::kNormalized;
   const double unit_x = shares ? picture.input_width : 1.0;
   const double unit_y = shares ? picture.input_height : 1.0;
   const WayBack back(picture);
-  for (std::size_t i = 0; i < count; ++i) {
-    Landmark point;
+  std::vector<Landmark> points(rows_of_points(task, values));
+  const float* number = values.data();
+  for (Landmark& point : points) {
     double x = 0.0, y = 0.0;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double value = values.data()[i * columns + c];
-      switch (task.columns[c]) {
+    for (const PointColumn column : task.columns) {
+      const double value = *number++;
+      switch (column) {
         case PointColumn::kX:
           x = value * unit_x;
           break;
@@ -67,7 +70,6 @@ std::vector<Landmark> read_points(const LandmarksTask& task, std::span<const Net
     const WayBack::Point at = back.to_picture(x, y);
     point.x = at[0];
     point.y = at[1];
-    points.push_back(point);
   }
   return points;
 }

@@ -80,29 +80,7 @@ class BmpReader {
     if (std::find(kHeaders.begin(), kHeaders.end(), header) == kHeaders.end()) {
       unsupported_bmp(what_, "a header of " + std::to_string(header) + " bytes");
     }
-    std::int64_t width = 0;
-    std::int64_t height = 0;
-    std::uint32_t colors = 0;
-    if (header == kCoreHeader) {
-      width = reader_.u16();
-      height = reader_.u16();
-      reader_.skip(2);  // planes
-      bits_ = reader_.u16();
-    } else {
-      width = reader_.i32();
-      height = reader_.i32();
-      reader_.skip(2);
-      bits_ = reader_.u16();
-      compression_ = reader_.u32();
-      reader_.skip(4 + 4 + 4);  // bytes of the pixels, which many leave out, and metres
-      colors = reader_.u32();
-      reader_.skip(4);
-    }
-    top_down_ = height < 0;
-    height = std::abs(height);
-    check_image_size(what_, width, height);
-    width_ = static_cast<int>(width);
-    height_ = static_cast<int>(height);
+    const std::uint32_t colors = read_sizes(header);
     check_kind(header);
 
     // Masks are a part of the header since that has 52 bytes, and before that follow it.
@@ -128,6 +106,35 @@ class BmpReader {
     if (!reader_.contains(reader_.position(), least)) {
       reader_.skip(least);
     }
+  }
+
+  // The size of the picture and of its samples. Returns how many colours the palette is said to
+  // have.
+  std::uint32_t read_sizes(std::uint32_t header) {
+    std::int64_t width = 0;
+    std::int64_t height = 0;
+    std::uint32_t colors = 0;
+    if (header == kCoreHeader) {
+      width = reader_.u16();
+      height = reader_.u16();
+      reader_.skip(2);  // planes
+      bits_ = reader_.u16();
+    } else {
+      width = reader_.i32();
+      height = reader_.i32();
+      reader_.skip(2);
+      bits_ = reader_.u16();
+      compression_ = reader_.u32();
+      reader_.skip(4 + 4 + 4);  // bytes of the pixels, which many leave out, and metres
+      colors = reader_.u32();
+      reader_.skip(4);
+    }
+    top_down_ = height < 0;
+    height = std::abs(height);
+    check_image_size(what_, width, height);
+    width_ = static_cast<int>(width);
+    height_ = static_cast<int>(height);
+    return colors;
   }
 
   void check_kind(std::uint32_t header) const {

@@ -76,12 +76,7 @@ bool known_samples(const PngInfo& info) {
   }
 }
 
-// Walks the chunks from IHDR to IEND and compares every CRC-32, which stb_image leaves out: it
-// shows a damaged picture as if it were sound. Bytes after IEND are not looked at.
-PngInfo check_png(Bytes file, const std::string& what) {
-  ByteReader reader = picture_reader(file, what);
-  reader.skip(kSignatureBytes);
-  const Chunk header = read_chunk(reader, what);
+PngInfo read_png_header(const Chunk& header, const std::string& what) {
   if (header.type == "CgBI") {
     throw Error(ErrorKind::kImage,
                 what + ": this is a PNG picture in Apple's own form for iPhones (CgBI)",
@@ -110,6 +105,15 @@ PngInfo check_png(Bytes file, const std::string& what) {
                         std::to_string(info.depth) + " bits a sample, colour type " +
                         std::to_string(info.color) + ")");
   }
+  return info;
+}
+
+// Walks the chunks from IHDR to IEND and compares every CRC-32, which stb_image leaves out: it
+// shows a damaged picture as if it were sound. Bytes after IEND are not looked at.
+PngInfo check_png(Bytes file, const std::string& what) {
+  ByteReader reader = picture_reader(file, what);
+  reader.skip(kSignatureBytes);
+  PngInfo info = read_png_header(read_chunk(reader, what), what);
   Bytes exif;
   std::vector<std::uint8_t> exif_text;
   std::vector<std::uint8_t> xmp;

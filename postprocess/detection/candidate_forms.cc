@@ -52,6 +52,27 @@ std::optional<DecodedBox> decode_ssd(const DetectionTask& task, const SsdForm& f
   return decoded;
 }
 
+// How many of `rows` boxes count, as an output of the network says.
+std::size_t number_of_boxes(const OutputValues& count, std::size_t rows) {
+  count.table(1, 1, "one number, the count of the boxes");
+  const float number = *count.data();
+  if (number != std::floor(number) || number < 0 || number > static_cast<float>(rows)) {
+    count.fail_value("says that there are " + std::to_string(number) + " boxes, expected 0 to " +
+                         std::to_string(rows),
+                     "check that the task names the right output");
+  }
+  return static_cast<std::size_t>(number);
+}
+
+// The keypoints of ready boxes, in whatever shape.
+const float* keypoint_rows(const OutputValues& points, std::size_t rows, std::size_t of_row) {
+  if (points.size() != rows * of_row) {
+    points.fail_shape(std::to_string(of_row) + " numbers of keypoints for each of " +
+                      std::to_string(rows) + " boxes");
+  }
+  return points.data();
+}
+
 }  // namespace
 
 Box read_box(const float* numbers, std::size_t step, BoxFormat format, Units units,
@@ -151,24 +172,11 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
   }
   block.row_step = block.classes;
   if (form.count) {
-    const OutputValues& count = add_output(result, outputs, *form.count);
-    count.table(1, 1, "one number, the count of the boxes");
-    const float number = *count.data();
-    if (number != std::floor(number) || number < 0 || number > static_cast<float>(rows)) {
-      count.fail_value("says that there are " + std::to_string(number) + " boxes, expected 0 to " +
-                           std::to_string(rows),
-                       "check that the task names the right output");
-    }
-    block.rows = static_cast<std::size_t>(number);
+    block.rows = number_of_boxes(add_output(result, outputs, *form.count), rows);
   }
   const auto of_points = [&](const OutputChoice& choice, std::size_t numbers_of_each) {
-    const OutputValues& points = add_output(result, outputs, choice);
-    const std::size_t of_row = task.keypoints * numbers_of_each;
-    if (points.size() != rows * of_row) {
-      points.fail_shape(std::to_string(of_row) + " numbers of keypoints for each of " +
-                        std::to_string(rows) + " boxes");
-    }
-    return points.data();
+    return keypoint_rows(add_output(result, outputs, choice), rows,
+                         task.keypoints * numbers_of_each);
   };
   const float* points =
       form.keypoints ? of_points(*form.keypoints, task.values_per_keypoint) : nullptr;

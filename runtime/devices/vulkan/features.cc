@@ -90,72 +90,48 @@ VulkanFeatures::VulkanFeatures(const VulkanPhysicalDevice& device) : device_(dev
   basic_.features = used;
 }
 
+// By the numbers of section 3.2.30 of the SPIR-V specification.
 std::string VulkanFeatures::missing_for(std::uint32_t capability) const {
-  const auto unless = [](VkBool32 has, const char* what) { return has != 0 ? "" : what; };
-  const auto unless_subgroup = [this](VkSubgroupFeatureFlagBits operation) {
-    const bool has = (device_.subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-                     (device_.subgroups.supportedOperations & operation) != 0;
+  constexpr std::uint32_t kFirstOfSubgroups = 61;
+  constexpr VkSubgroupFeatureFlags kOfSubgroups[] = {
+      VK_SUBGROUP_FEATURE_BASIC_BIT,      VK_SUBGROUP_FEATURE_VOTE_BIT,
+      VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, VK_SUBGROUP_FEATURE_BALLOT_BIT,
+      VK_SUBGROUP_FEATURE_SHUFFLE_BIT,    VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT,
+      VK_SUBGROUP_FEATURE_CLUSTERED_BIT,  VK_SUBGROUP_FEATURE_QUAD_BIT};
+  if (capability - kFirstOfSubgroups < std::size(kOfSubgroups)) {
+    const bool has =
+        (device_.subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+        (device_.subgroups.supportedOperations & kOfSubgroups[capability - kFirstOfSubgroups]) != 0;
     return has ? "" : "operations of this kind within a subgroup";
-  };
-  // Section 3.2.30 of the SPIR-V specification.
-  switch (capability) {
-    case 0:  // Matrix
-    case 1:  // Shader
-      return "";
-    case 9:
-      return unless(small_numbers_.shaderFloat16, "16-bit floating-point numbers");
-    case 10:
-      return unless(basic_.features.shaderFloat64, "64-bit floating-point numbers");
-    case 11:
-      return unless(basic_.features.shaderInt64, "64-bit integers");
-    case 22:
-      return unless(basic_.features.shaderInt16, "16-bit integers");
-    case 39:
-      return unless(small_numbers_.shaderInt8, "8-bit integers");
-    case 61:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_BASIC_BIT);
-    case 62:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_VOTE_BIT);
-    case 63:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
-    case 64:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_BALLOT_BIT);
-    case 65:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
-    case 66:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT);
-    case 67:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_CLUSTERED_BIT);
-    case 68:
-      return unless_subgroup(VK_SUBGROUP_FEATURE_QUAD_BIT);
-    case 4433:
-      return unless(storage16_.storageBuffer16BitAccess, "16-bit numbers in buffers");
-    case 4434:
-      return unless(storage16_.uniformAndStorageBuffer16BitAccess, "16-bit numbers in buffers");
-    case 4435:
-      return unless(storage16_.storagePushConstant16, "16-bit push constants");
-    case 4441:
-      return unless(pointers_.variablePointersStorageBuffer, "variable pointers");
-    case 4442:
-      return unless(pointers_.variablePointers, "variable pointers");
-    case 4448:
-      return unless(storage8_.storageBuffer8BitAccess, "8-bit numbers in buffers");
-    case 4449:
-      return unless(storage8_.uniformAndStorageBuffer8BitAccess, "8-bit numbers in buffers");
-    case 4450:
-      return unless(storage8_.storagePushConstant8, "8-bit push constants");
-    case 5345:
-      return unless(memory_model_.vulkanMemoryModel, "Vulkan's memory model");
-    case 5346:
-      return unless(memory_model_.vulkanMemoryModelDeviceScope, "the memory model's device scope");
-    case 6016:
-    case 6017:
-    case 6018:
-    case 6019:
-      return unless(dot_products_.shaderIntegerDotProduct, "dot products of integers");
-    default:
-      return "SPIR-V's capability " + std::to_string(capability);
   }
+  const struct {
+    std::uint32_t first, last;
+    VkBool32 has;
+    const char* what;
+  } all[] = {
+      {0, 1, VK_TRUE, ""},  // Matrix, Shader
+      {9, 9, small_numbers_.shaderFloat16, "16-bit floating-point numbers"},
+      {10, 10, basic_.features.shaderFloat64, "64-bit floating-point numbers"},
+      {11, 11, basic_.features.shaderInt64, "64-bit integers"},
+      {22, 22, basic_.features.shaderInt16, "16-bit integers"},
+      {39, 39, small_numbers_.shaderInt8, "8-bit integers"},
+      {4433, 4433, storage16_.storageBuffer16BitAccess, "16-bit numbers in buffers"},
+      {4434, 4434, storage16_.uniformAndStorageBuffer16BitAccess, "16-bit numbers in buffers"},
+      {4435, 4435, storage16_.storagePushConstant16, "16-bit push constants"},
+      {4441, 4441, pointers_.variablePointersStorageBuffer, "variable pointers"},
+      {4442, 4442, pointers_.variablePointers, "variable pointers"},
+      {4448, 4448, storage8_.storageBuffer8BitAccess, "8-bit numbers in buffers"},
+      {4449, 4449, storage8_.uniformAndStorageBuffer8BitAccess, "8-bit numbers in buffers"},
+      {4450, 4450, storage8_.storagePushConstant8, "8-bit push constants"},
+      {5345, 5345, memory_model_.vulkanMemoryModel, "Vulkan's memory model"},
+      {5346, 5346, memory_model_.vulkanMemoryModelDeviceScope, "the memory model's device scope"},
+      {6016, 6019, dot_products_.shaderIntegerDotProduct, "dot products of integers"},
+  };
+  for (const auto& known : all) {
+    if (capability < known.first || capability > known.last) continue;
+    return known.has != 0 ? "" : known.what;
+  }
+  return "SPIR-V's capability " + std::to_string(capability);
 }
 
 void VulkanFeatures::check(const ShaderFacts& shader, const ShaderCode& code,
