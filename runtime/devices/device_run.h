@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/devices/device.h"
-#include "runtime/model_loader.h"
-#include "runtime/node_calls.h"
+#include "runtime/executor/model_loader.h"
+#include "runtime/executor/node_calls.h"
 
 namespace run_model {
 

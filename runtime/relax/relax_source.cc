@@ -7,7 +7,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/model_loader.h"
+#include "runtime/executor/model_loader.h"
 #include "runtime/relax/relax_model.h"
 
 namespace run_model {

@@ -9,7 +9,7 @@
 #include <run_model/device_tensor.h>
 #include <run_model/error.h>
 #include "tests/runtime/devices/application_memory.h"
-#include "tests/runtime/graph_executor_fixture.h"
+#include "tests/runtime/executor/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

@@ -10,7 +10,7 @@
 
 #include <run_model/debug_executor.h>
 #include <run_model/error.h>
-#include "tests/runtime/graph_executor_fixture.h"
+#include "tests/runtime/executor/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

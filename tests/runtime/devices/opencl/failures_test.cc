@@ -14,7 +14,7 @@
 #include "runtime/devices/drivers.h"
 #include "runtime/devices/opencl/api.h"
 #include "runtime/devices/opencl/device.h"
-#include "tests/runtime/graph_executor_fixture.h"
+#include "tests/runtime/executor/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

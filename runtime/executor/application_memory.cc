@@ -4,7 +4,7 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/devices/device_memory_view.h"
-#include "runtime/executor_impl.h"
+#include "runtime/executor/impl.h"
 
 namespace run_model {
 namespace {

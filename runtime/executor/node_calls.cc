@@ -1,4 +1,4 @@
-#include "runtime/node_calls.h"
+#include "runtime/executor/node_calls.h"
 
 #include <cstring>
 #include <exception>

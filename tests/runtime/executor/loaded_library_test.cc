@@ -13,7 +13,7 @@
 #include <run_model/graph_executor.h>
 #include "runtime/loading/model_library.h"
 #include "tests/has_elements.h"
-#include "tests/runtime/graph_executor_fixture.h"
+#include "tests/runtime/executor/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "runtime/model_loader.h"
+#include "runtime/executor/model_loader.h"
 
 #include <optional>
 #include <string>

@@ -5,7 +5,7 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/devices/device_name.h"
-#include "runtime/executor_impl.h"
+#include "runtime/executor/impl.h"
 #include "runtime/loading/param_binding.h"
 #include "runtime/loading/params_file.h"
 

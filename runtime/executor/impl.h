@@ -15,15 +15,18 @@
 #include <run_model/graph_executor.h>
 #include "runtime/devices/device_run.h"
 #include "runtime/devices/host_sides.h"
+#include "runtime/executor/model_loader.h"
+#include "runtime/executor/node_calls.h"
 #include "runtime/memory/entry_storage.h"
-#include "runtime/model_loader.h"
-#include "runtime/node_calls.h"
 #include "runtime/threads/call_context.h"
 
 namespace run_model {
 
 // Throws Error(kMismatch), which begins with `what`, for a tensor of another shape or type.
 void check_form(const TensorInfo& expected, const Tensor& given, const char* what);
+
+// The numbers of a tensor, to one of the same form.
+void copy_numbers(const Tensor& source, const Tensor& target);
 
 // An argument is an input or a parameter of the graph, numbered as the graph lists them.
 class GraphExecutor::Impl {

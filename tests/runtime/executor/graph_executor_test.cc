@@ -10,7 +10,7 @@
 
 #include <run_model/error.h>
 #include "tests/has_elements.h"
-#include "tests/runtime/graph_executor_fixture.h"
+#include "tests/runtime/executor/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
 namespace run_model {

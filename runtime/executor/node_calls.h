@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <run_model/packed_function.h>
+#include "runtime/executor/model_loader.h"
 #include "runtime/memory/entry_storage.h"
-#include "runtime/model_loader.h"
 #include "runtime/relax/values.h"
 
 namespace run_model {
