@@ -49,10 +49,19 @@ def _detections(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
     A box that a better one of its class overlaps is left out.  TensorRT's own looks at no more than
     the best 4096 of all scores.
     """
+    nodes = [*_detection_constants(found), *_detection_scores(found), *_suppressed(found)]
+    if found["class_agnostic"]:
+        nodes += ["class_flat = Reshape(class_of, rest)", "class_found = Gather(class_flat, row)"]
+    else:
+        nodes.append("class_found = Identity(class_at)")
+    nodes += [*_detection_corners(bool(found["box_coding"])), *_detection_outputs()]
+    return "(boxes, scores) => (found, out_boxes, out_scores, out_classes)", " ".join(nodes)
+
+
+def _detection_constants(found: Mapping[str, Any]) -> list[str]:
     score, overlap = (float(np.nextafter(np.float32(found[key]), np.float32(-np.inf)))
                       for key in ("score_threshold", "iou_threshold"))
-    centers, agnostic = bool(found["box_coding"]), bool(found["class_agnostic"])
-    text = [
+    return [
         f"most = Constant<value=int64[1] {{{found['max_output_boxes']}}}>()",
         # Both are to be reached, and ONNX has them exceeded.
         f"overlap = Constant<value=float[1] {{{overlap:.9g}}}>()",
@@ -65,24 +74,33 @@ def _detections(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
         "by_box = Gather(extents, of_axis)", "box_shape = Concat<axis=0>(by_box, four)",
         "places = Reshape(boxes, box_shape)", "batch = Gather(extents, first)",
         "count = Gather(extents, second)"]
+
+
+def _detection_scores(found: Mapping[str, Any]) -> list[str]:
+    """`of_class`: (picture, class, box), and `class_of` where only the best class counts."""
     given = "scores"
+    nodes = []
     if found["score_activation"]:
-        text.append(f"opened = Sigmoid({given})")
+        nodes.append(f"opened = Sigmoid({given})")
         given = "opened"
     if found["background_class"] >= 0:
-        text += ["third = Constant<value=int64 {2}>()", "classes_there = Gather(extents, third)",
-                 "numbers = Range(first, classes_there, second)",
-                 f"nothing = Constant<value=int64 {{{found['background_class']}}}>()",
-                 "is_nothing = Equal(numbers, nothing)",
-                 f"things = Where(is_nothing, lowest, {given})"]
+        nodes += ["third = Constant<value=int64 {2}>()", "classes_there = Gather(extents, third)",
+                  "numbers = Range(first, classes_there, second)",
+                  f"nothing = Constant<value=int64 {{{found['background_class']}}}>()",
+                  "is_nothing = Equal(numbers, nothing)",
+                  f"things = Where(is_nothing, lowest, {given})"]
         given = "things"
-    if agnostic:
+    if found["class_agnostic"]:
         # Of one box, which overlaps itself, only the best class can be left.
-        text.append(f"best, class_of = TopK<axis=2>({given}, unit)")
+        nodes.append(f"best, class_of = TopK<axis=2>({given}, unit)")
         given = "best"
-    text += [
-        f"of_class = Transpose<perm=[0, 2, 1]>({given})",
-        f"chosen = NonMaxSuppression<center_point_box={int(centers)}>"
+    return [*nodes, f"of_class = Transpose<perm=[0, 2, 1]>({given})"]
+
+
+def _suppressed(found: Mapping[str, Any]) -> list[str]:
+    """The best boxes (`taken`), `some` of whose scores stand for a box, as `is_there` says."""
+    return [
+        f"chosen = NonMaxSuppression<center_point_box={int(bool(found['box_coding']))}>"
         "(places, of_class, most, overlap, least)",
         "good = GatherND(of_class, chosen)", "all_extents = Shape(of_class)",
         "none = ConstantOfShape<value=float[1] {-3e38}>(all_extents)",
@@ -99,33 +117,33 @@ def _detections(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
         "picture = Reshape(pictures, column)", "before = Mul(picture, count)",
         "row = Add(box, before)", "row_shape = Constant<value=int64[2] {-1, 4}>()",
         "rows = Reshape(places, row_shape)", "taken = Gather(rows, row)"]
-    if agnostic:
-        text += ["class_flat = Reshape(class_of, rest)", "class_found = Gather(class_flat, row)"]
-    else:
-        text.append("class_found = Identity(class_at)")
-    if centers:
-        text += ["xy = Constant<value=int64[2] {0, 1}>()", "wh = Constant<value=int64[2] {2, 3}>()",
-                 "center = Gather<axis=2>(taken, xy)", "size = Gather<axis=2>(taken, wh)",
-                 "by = Constant<value=float {0.5}>()", "reach = Mul(size, by)",
-                 "low = Sub(center, reach)", "high = Add(center, reach)",
-                 "corners = Concat<axis=2>(low, high)"]
-    else:
-        text.append("corners = Identity(taken)")
-    text += [
+
+
+def _detection_corners(centers: bool) -> list[str]:
+    if not centers:
+        return ["corners = Identity(taken)"]
+    return ["xy = Constant<value=int64[2] {0, 1}>()", "wh = Constant<value=int64[2] {2, 3}>()",
+            "center = Gather<axis=2>(taken, xy)", "size = Gather<axis=2>(taken, wh)",
+            "by = Constant<value=float {0.5}>()", "reach = Mul(size, by)",
+            "low = Sub(center, reach)", "high = Add(center, reach)",
+            "corners = Concat<axis=2>(low, high)"]
+
+
+def _detection_outputs() -> list[str]:
+    """As many rows as are asked for, zeros where there are fewer boxes."""
+    return [
         "deep = Constant<value=int64[3] {0, 0, 1}>()", "of_box = Reshape(is_there, deep)",
         "boxes_found = Where(of_box, corners, zero)", "zero_class = Constant<value=int64 {0}>()",
         "classes_found = Where(is_there, class_found, zero_class)",
         "flags = Cast<to=1>(is_there)", "wide = Concat<axis=0>(there_are, unit)",
         "ones = ConstantOfShape<value=float[1] {1.0}>(wide)", "sum = MatMul(flags, ones)",
         "found = Cast<to=6>(sum)",
-        # As many as are asked for, where there are fewer boxes.
         "lacking = Sub(most, there_are)", "no = Constant<value=int64[1] {0}>()",
         "pads = Concat<axis=0>(no, no, no, lacking)",
         "box_pads = Concat<axis=0>(no, no, no, no, lacking, no)",
         "out_boxes = Pad(boxes_found, box_pads)", "out_scores = Pad(some, pads)",
         "classes_32 = Cast<to=1>(classes_found)", "classes_wide = Pad(classes_32, pads)",
         "out_classes = Cast<to=6>(classes_wide)"]
-    return "(boxes, scores) => (found, out_boxes, out_scores, out_classes)", " ".join(text)
 
 
 def _deformed(found: Mapping[str, Any], inputs: int) -> tuple[str, str]:
