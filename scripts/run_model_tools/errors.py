@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import select
 import sys
 from pathlib import Path
 from typing import Callable, NoReturn
@@ -41,30 +42,39 @@ def command(main: Callable[[], int | None]) -> Callable[[], NoReturn]:
 
 def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Runs a command's main function and ends the process with its exit code."""
+    code: str | int | None = 0
     try:
         try:
             code = main()
-        finally:
-            # Python itself writes what is left after all handlers, and ends with words of its own.
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        sys.exit(code or 0)
-    except ToolError as error:
-        _say(str(error))
-        sys.exit(error.code)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        except SystemExit as end:
+            code = end.code
+        except ToolError as error:
+            code = error.code
+            _say(str(error))
+        except KeyboardInterrupt:
+            code = 130
+        # Python itself writes what is left after all handlers, and ends with words of its own.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does.
+        if not _reader_is_gone():
+            raise
         _forget_output()
-        sys.exit(0)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS):
             raise
         where = f"'{error.filename}'" if error.filename else "all of its output"
         _say(f"cannot write {where}: {error.strerror}")
         _forget_output()
-        sys.exit(MISSING_FILE)
+        code = code or MISSING_FILE
+    sys.exit(code)
+
+
+def _reader_is_gone() -> bool:
+    """Whether what read our standard output went away, as `| head` does."""
+    output = select.poll()
+    output.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
 
 
 def _say(sentence: str) -> None:

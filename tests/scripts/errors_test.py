@@ -8,10 +8,16 @@ import pytest
 from conftest import ROOT
 
 _PROGRAM = """
-import sys
-from run_model_tools.errors import run_command
+import os, sys
+from run_model_tools.errors import ToolError, run_command
 def main():
     print("a line")
+    if "fails" in sys.argv:
+        raise ToolError(4, "no good")
+    if "breaks" in sys.argv:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.write(writer, b"to nobody")
     if "--help" in sys.argv:
         sys.exit(0)
 run_command(main)
@@ -34,6 +40,12 @@ def test_readers_that_go_away_are_no_failure(tmp_path, arguments):
     assert _ended(tmp_path, "| true", *arguments) == (0, "")
 
 
+def test_readers_that_go_away_hide_no_failure(tmp_path):
+    assert _ended(tmp_path, "| true", "fails") == (4, "tool: no good\n")
+    code, said = _ended(tmp_path, "| cat", "breaks")
+    assert code == 1 and "BrokenPipeError" in said
+
+
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_full_disks_are_said_in_a_sentence(tmp_path, arguments):
     assert _ended(tmp_path, ">/dev/full", *arguments) == (
@@ -42,3 +54,8 @@ def test_full_disks_are_said_in_a_sentence(tmp_path, arguments):
 
 def test_commands_need_no_standard_output(tmp_path):
     assert _ended(tmp_path, ">&-") == (0, "")
+
+
+def test_failures_keep_their_exit_code_on_a_full_disk(tmp_path):
+    assert _ended(tmp_path, ">/dev/full", "fails") == (
+        4, "tool: no good\ntool: cannot write all of its output: No space left on device\n")
