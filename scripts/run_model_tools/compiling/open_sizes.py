@@ -34,11 +34,16 @@ _MOST = 4096
 """The largest extent that is tried, where nothing in the network ends before."""
 _SMALL = 3
 """Steps, of sizes at which it is compared."""
+_LEAST_CORE = 4
+"""Samples at which it has to be read."""
 _COMPARED = 2
 """Sizes at least."""
 _OFFSETS = (3, 8, 1, 14, 6, 11)
 """What the samples' sizes have above the least, in steps: even and odd numbers, so that no two
 symbols have the same size in all samples."""
+_FACTORS = (1, 9, 27)
+"""By which these sizes grow until no extent inside the network is 1, as what strides leave of small
+pictures is: odd numbers, which leave even and odd sizes so."""
 
 
 @dataclass(frozen=True)
@@ -268,21 +273,23 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
     def takes(sizes: Sizes) -> bool:
         return takes_all(full(sizes))
 
-    def read(sizes: Sizes) -> None:
-        repair(loaded, shapes_of(inputs, full(sizes)), None, str(model.path), RELAX, is_open=True)
+    def read(sizes: Sizes) -> list[str]:
+        repaired = repair(loaded, shapes_of(inputs, full(sizes)), None, str(model.path), RELAX,
+                          is_open=True)
+        return [node.op_type for node in repaired.graph.node]
+
+    def read_if_taken(sizes: Sizes) -> list[str] | None:
+        try:
+            return read(sizes)
+        except Exception:  # Extents that do not fit together are found by NumPy, too.
+            return None
 
     def is_read(sizes: Sizes) -> bool:
-        try:
-            read(sizes)
-        except Exception:  # Extents that do not fit together are found by NumPy, too.
-            return False
-        return True
+        return read_if_taken(sizes) is not None
 
-    read(base)  # Where it cannot be read at all, that says why.
-    core = [{name: step * (max(2, base[name] // step) + _OFFSETS[(i + 2 * n) % len(_OFFSETS)] + n)
-             for n, (name, step) in enumerate(steps.items())} for i in range(len(_OFFSETS))]
-    core = [sizes for sizes in core if is_read(sizes)]
-    if len(core) < 4:
+    core, is_grown = _core(base, steps, read_if_taken)
+    if len(core) < _LEAST_CORE:
+        read(base)  # Where it cannot be read at all, that says why.
         raise ToolError(USAGE, f"{model.path} is not seen to be one network at several sizes: "
                                "leave --dynamic out, or name a larger size with --shape.")
     least, most = {}, {}
@@ -302,12 +309,44 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
     other = odd(_SMALL)
     if other in core or not takes(other):
         other = odd(max(base.values()))
+    # At small sizes one that had to grow is not what it is made of.
+    grown = [{name: min(sizes[name] for sizes in core) + 2 * step
+              for name, step in steps.items()}] if is_grown else []
     tried: list[Sizes] = []
-    for sizes in (base, other, least, *({**base, name: size} for name, size in least.items())):
+    for sizes in (base, other, *grown, least,
+                  *({**base, name: size} for name, size in least.items())):
         if sizes not in tried and takes(sizes):
             tried.append(sizes)
     return OpenSizes(inputs, [full(sizes) for sizes in (*core, most)], full(least), steps,
                      [full(sizes) for sizes in tried], totals=totals)
+
+
+def _core(base: Sizes, steps: Sizes, read: Callable[[Sizes], list[str] | None]
+          ) -> tuple[list[Sizes], bool]:
+    """Sizes at which the network has the same operators, if there are such (fewer where it is not
+    read at all of them), and whether they had to grow for that.  A size does only where it is
+    needed, since constants grow with it."""
+
+    def samples(factors: Sizes) -> list[Sizes]:
+        return [{name: step * (factors[name] * (
+            max(2, base[name] // step) + _OFFSETS[(i + 2 * n) % len(_OFFSETS)]) + n)
+            for n, (name, step) in enumerate(steps.items())} for i in range(len(_OFFSETS))]
+
+    def are_alike(factors: Sizes) -> bool:
+        first, *others = samples(factors)
+        operators = read(first)
+        return operators is not None and all(read(sizes) == operators for sizes in others)
+
+    for factor in _FACTORS:
+        factors = dict.fromkeys(steps, factor)
+        if not are_alike(factors):
+            continue
+        for name in steps if factor > 1 else ():
+            if are_alike({**factors, name: 1}):
+                factors[name] = 1
+        return samples(factors), factor > 1
+    core = samples(dict.fromkeys(steps, 1))
+    return [sizes for sizes in core if read(sizes) is not None], False
 
 
 def _largest(fits: Callable[[int], bool], low: int, high: int, step: int) -> int:

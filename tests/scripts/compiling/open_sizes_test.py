@@ -102,6 +102,25 @@ GRID = """(float[batch,3,height,width] x) => (float[] y) {
     found = Reshape(f, form)
     y = Add(found, points)
 }"""
+# The grid of a detector's last picture: of small pictures its sides are 1, and nothing is expanded.
+STRIDED = """(float[batch,3,height,width] x) => (float[] y) {
+    small = Conv<strides=[8,8], pads=[1,1,1,1]>(x, w)
+    all = Shape(small)
+    sides = Slice(all, two, ends)
+    rows, columns = Split<axis=0, num_outputs=2>(sides)
+    height = Squeeze(rows)
+    width = Squeeze(columns)
+    down = Range(zero, height, one)
+    right = Range(zero, width, one)
+    lines = Unsqueeze(down, second)
+    a = Expand(lines, sides)
+    b = Expand(right, sides)
+    ab = Concat<axis=0>(a, b)
+    pairs = Reshape(ab, halves)
+    points = Cast<to=1>(pairs)
+    flat = Reshape(small, channels)
+    y = Add(flat, points)
+}"""
 # Numbered patches, whose count follows from no side alone, and queries for each picture.
 PATCHES = """(float[batch,3,height,width] x) => (float[] y) {
     f = Conv<strides=[3,3]>(x, w)
@@ -277,6 +296,9 @@ NETWORKS = {
     "windowed": (WINDOWED, {"parts": np.array([1, 1, 2]), "three": np.array([3]),
                             "none": np.array([0] * 6), "inside": np.array([3, 5])}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
+    "strided": (STRIDED, {
+        **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]),
+        "channels": np.array([0, 2, -1]), **weights(12, w=(2, 3, 3, 3))}),
     "patches": (PATCHES, {**SCALARS, "channels": np.array([0, 4, -1]), "ones": np.array([1, 1]),
                           **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),
     "pyramid": (PYRAMID, {**SCALARS, "ends": np.array([4]), "one_of_four": np.array([1, 4]),
@@ -300,6 +322,7 @@ UNSEEN = {
                  {"batch": 3, "height": 18, "width": 32}],
     "windowed": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 41, "width": 34}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
+    "strided": [{"batch": 1, "height": 3, "width": 41}, {"batch": 2, "height": 70, "width": 33}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
     "pyramid": [{"batch": 1, "height": 1, "width": 10}, {"batch": 2, "height": 33, "width": 50}],
     "chosen": [{"batch": 1, "height": 6, "width": 5}, {"batch": 2, "height": 41, "width": 30}],
@@ -314,6 +337,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
+          "strided": ("height", {"least": 1, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
           "pyramid": ("height", {"least": 1, "most": 4096, "step": 1}),
           "chosen": ("height", {"least": 1, "most": 4096, "step": 1}),
