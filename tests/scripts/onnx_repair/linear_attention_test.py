@@ -35,6 +35,21 @@ def test_a_state_is_followed(kind, steps, groups, width, domain):
     np.testing.assert_allclose(have[1], want[1], rtol=1e-4, atol=1e-4)
 
 
+def test_several_values_may_share_a_key():
+    q, k, v = noise(2, 5, 2, SIZE), noise(2, 5, 2, SIZE), noise(2, 5, 4, OUT)
+    state, rate = noise(2, 4, SIZE, OUT), np.abs(noise(2, 5, 4, 1)) % 1
+    decay = -np.abs(noise(2, 5, 4, 1))
+    want = attention_step_by_step(*(x.astype(np.float64) for x in (
+        q.repeat(2, 2), k.repeat(2, 2), v, state, decay, rate)), "gated_delta")
+    arrays = [x.reshape(2, 5, -1) for x in (q, k, v)] + [state] + [
+        x.reshape(2, 5, -1) for x in (decay, rate)]
+    model, inputs = one("LinearAttention", arrays, outputs=2, domain="com.microsoft",
+                        q_num_heads=2, kv_num_heads=4)
+    have = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have[0], want[0].reshape(2, 5, -1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(have[1], want[1], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("last, rate, activation", [(0, 1, "silu"), (1, 2, "none")])
 def test_a_convolution_goes_on_where_it_ended(last, rate, activation):
     x, weight, bias = noise(2, 5, 7), noise(5, 1, 3), noise(5)

@@ -35,8 +35,11 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
     _check_plain(node, state_window=0)
     heads, of_keys = (int(node.attrs.get(name) or 0) for name in ("q_num_heads", "kv_num_heads"))
     q, k, v = (node.tensor(i) for i in range(3))
-    if min(heads, of_keys) < 1 or q.shape[2] % heads or k.shape[2] % of_keys \
-            or max(heads, of_keys) % min(heads, of_keys):
+    # Some values may share a key, as Qwen 3.5's do.
+    size = q.shape[2] // max(heads, 1)
+    keys = k.shape[2] // max(size, 1)
+    if min(heads, of_keys, keys) < 1 or (heads * size, keys * size) != (q.shape[2], k.shape[2]) \
+            or max(heads, of_keys) % min(heads, of_keys) or of_keys % keys:
         raise invalid(f"its {q.shape[2]} and {k.shape[2]} features cannot be divided among {heads} "
                       f"and {of_keys} heads")
     kind_of_result = q.elem_type
@@ -44,7 +47,8 @@ def linear_attention(walk: Walk, node: Node) -> list[Value]:
     decay = node.tensor(4) if kind.startswith("gated") else None
     rate = node.tensor(5) if kind.endswith("delta") else None
     q, k, v = (in_heads(walk, _wide(walk, x), n)
-               for x, n in ((q, heads), (k, of_keys), (v, of_keys)))
+               for x, n in ((q, heads), (k, keys), (v, of_keys)))
+    k = repeated(walk, k, of_keys // keys) if keys < of_keys else k
     q = graph.op("Mul", q, node.attrs.get("scale") or 1 / math.sqrt(q.shape[-1]))
     decay = None if decay is None else in_heads(walk, _wide(walk, decay), of_keys)
     if rate is not None:

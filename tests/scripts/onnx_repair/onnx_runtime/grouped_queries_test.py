@@ -32,6 +32,7 @@ def grouped(past, new, valid, **attrs):
 
 @pytest.mark.parametrize("attrs", [
     {}, {"do_rotary": 1}, {"do_rotary": 1, "rotary_interleaved": 1, "packed": True},
+    {"do_rotary": 0, "rotary_interleaved": 1},
     {"scale": 0.2, "softcap": 1.5}, {"local_window_size": 8}])
 @pytest.mark.parametrize("past, new, valid", [(0, 6, [6, 6]), (5, 1, [6, 6])])
 def test_groups_of_queries(past, new, valid, attrs):

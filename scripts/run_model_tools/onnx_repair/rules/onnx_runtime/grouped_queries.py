@@ -29,6 +29,7 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """
     graph, attrs = walk.graph, node.attrs
     heads, of_keys = attrs["num_heads"], attrs["kv_num_heads"]
+    interleaved = attrs.get("rotary_interleaved", 0)  # Of nothing where nothing is turned.
     if any(node.get(index) is not None for index in range(12, len(node.inputs))):
         raise Refused("its cache is quantised, or its queries are normalised")
     if attrs.get("kv_cache_bit_width", 0) or any(
@@ -52,7 +53,7 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
         cosine, sine = node.tensor(7), node.tensor(8)
         positions = node.get(9) or places
         q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, positions], 1,
-                             interleaved=attrs.get("rotary_interleaved", 0),
+                             interleaved=interleaved,
                              rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
     put = _with_earlier if earlier.array is None else _with_known
     keys, values = (put(walk, x, past, earlier, total[0])
