@@ -215,9 +215,9 @@ def _source(args: argparse.Namespace) -> SourceModel:
     return read_tflite(args.model)
 
 
-def _described(args: argparse.Namespace, model: SourceModel) -> Description:
-    """How pictures are prepared and what the outputs mean."""
-    said = describe(args, model)
+def _described(args: argparse.Namespace, model: SourceModel, given: Shapes) -> Description:
+    """How pictures are prepared and what the outputs mean; `given`: --shape."""
+    said = describe(args, model, given)
     tasks = said.tasks
     if args.labels is not None:
         tasks = presets.with_labels(tasks, args.labels)
@@ -263,7 +263,7 @@ def make_job(args: argparse.Namespace) -> Job:
         if item not in [i.name for i in model.inputs]:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
-    said = _described(args, model)
+    said = _described(args, model, given)
     described = said.preprocessing
     if args.verify_with is not None:
         calibration_pictures.stated(described, "--verify-with")

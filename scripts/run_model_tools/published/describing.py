@@ -21,10 +21,12 @@ from run_model_tools.published import (
     timm_models,
     ultralytics,
 )
-from run_model_tools.source_model import SourceModel
+from run_model_tools.source_model import ModelInput, SourceModel
 from run_model_tools.tasks import presets
 from run_model_tools.tasks.description import check_tasks
 from run_model_tools.tasks.fit import Output, check_fit
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass
@@ -39,18 +41,20 @@ class Description:
     """For people: what was found in the model or beside it, and why something was not taken."""
 
 
-def describe(args: argparse.Namespace, model: SourceModel) -> Description:
+def describe(args: argparse.Namespace, model: SourceModel, shapes: Shapes | None = None,
+             ) -> Description:
     """As the flags say (--task, --preprocessing and its pieces), or MODEL.model.json beside the
     model; or else as the file's own properties do, or Hugging Face's files in its folder, or in the
     one above where that is called `onnx`.  Of these, what does not fit the network is not taken.
 
+    shapes: of inputs, where other ones are asked for than the model's.
     Raises ToolError (2, 3, 4) for what the flags say.
     """
     found = Description()
     tasks, default = presets.from_flags(args, model.path)
     # That file says all, also by saying nothing.
     if not model.path.with_suffix(".model.json").exists():
-        search = _Search(model, found)
+        search = _Search(model, shapes or {}, found)
         if args.preprocessing is None and default is None:
             search.take("preprocessing", search.preprocessings())
         if not args.task:
@@ -58,44 +62,54 @@ def describe(args: argparse.Namespace, model: SourceModel) -> Description:
     found.tasks = tasks or found.tasks
     found.preprocessing, found.labels = preprocessing.from_flags(
         args, model.path, default or found.preprocessing,
-        functools.partial(_read_preprocessing, model))
+        functools.partial(_read_preprocessing, _picture_of(model, shapes or {})))
     return found
 
 
-def _read_preprocessing(model: SourceModel, path: Path) -> tuple[Preprocessing | None, str | None]:
+def _read_preprocessing(picture: _Picture | None, path: Path,
+                        ) -> tuple[Preprocessing | None, str | None]:
     """preprocessing.read_file(), also of Hugging Face's files; raises ToolError (3, 4)."""
     value = read_json(path)
     if image_processors.is_image_processor(value):
         return image_processors.preprocessing_of(value, str(path)), None
     if timm_models.is_timm(value):
-        return timm_models.preprocessing_of(value, str(path), _side_of(model)), None
+        return timm_models.preprocessing_of(value, str(path),
+                                            None if picture is None else picture.side), None
     return preprocessing.read_file(path)
 
 
-def _picture_of(model: SourceModel) -> tuple[tuple[int | None, ...], str] | None:
-    """(shape, layout) of the only input, where it is a picture's by its shape."""
+@dataclass(frozen=True)
+class _Picture:
+    """A network's only input, which is a picture's by its shape."""
+
+    given: ModelInput
+    shape: tuple[int | None, ...]
+    layout: str
+
+    @property
+    def side(self) -> int | None:
+        """Of a square one."""
+        sides = {extent for axis, extent in zip(self.layout, self.shape) if axis in "HW"}
+        return next(iter(sides)) if len(sides) == 1 else None
+
+
+def _picture_of(model: SourceModel, shapes: Shapes) -> _Picture | None:
     if len(model.inputs) != 1:
         return None
-    shape = model.inputs[0].shape or ()
+    (given,) = model.inputs
+    shape = shapes.get(given.name) or given.shape or ()
     layout = next((name for name, axis in (("NCHW", 1), ("NHWC", 3))
                    if len(shape) == 4 and shape[axis] == 3), None)
-    return None if layout is None else (shape, layout)
-
-
-def _side_of(model: SourceModel) -> int | None:
-    """Of a square picture."""
-    picture = _picture_of(model)
-    sides = set() if picture is None else {
-        extent for axis, extent in zip(picture[1], picture[0]) if axis in "HW"}
-    return next(iter(sides)) if len(sides) == 1 else None
+    return None if layout is None else _Picture(given, shape, layout)
 
 
 _Candidate = tuple[str, Callable[[], Any]]
 
 
 class _Search:
-    def __init__(self, model: SourceModel, found: Description) -> None:
+    def __init__(self, model: SourceModel, shapes: Shapes, found: Description) -> None:
         self._model, self._found = model, found
+        self._picture = _picture_of(model, shapes)
         self._outputs = [Output(*one) for one in zip(
             model.outputs, model.output_shapes, model.output_dtypes)]
         folder = model.path.resolve().parent
@@ -144,7 +158,7 @@ class _Search:
         return self._of_network(self._by_ultralytics()[0], str(self._model.path))
 
     def _preprocessing(self, path: Path) -> Preprocessing | None:
-        spec, _ = _read_preprocessing(self._model, path)
+        spec, _ = _read_preprocessing(self._picture, path)
         return None if spec is None else self._fitting(spec)
 
     def _tasks(self, path: Path, value: dict[str, Any]) -> list[dict[str, Any]]:
@@ -162,12 +176,11 @@ class _Search:
 
     def _fitting(self, spec: Preprocessing) -> Preprocessing | None:
         """Nothing for networks that take no picture."""
-        picture = _picture_of(self._model)
+        picture = self._picture
         if picture is None:
             return None
-        (taken,) = self._model.inputs
-        check_crop(spec, tuple(extent or -1 for extent in picture[0]), picture[1])
-        check_levels(spec, taken.dtype, taken.scale)
+        check_crop(spec, tuple(extent or -1 for extent in picture.shape), picture.layout)
+        check_levels(spec, picture.given.dtype, picture.given.scale)
         return spec
 
     def _of_network(self, tasks: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:

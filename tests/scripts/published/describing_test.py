@@ -34,11 +34,11 @@ def model_of(folder, outputs, properties=None, shape=PICTURE):
     return read_model(folder / "model.onnx")
 
 
-def described(model, *flags):
+def described(model, *flags, shapes=None):
     parser = argparse.ArgumentParser()
     presets.add_flags(parser)
     preprocessing.add_flags(parser)
-    return describe(parser.parse_args(flags), model)
+    return describe(parser.parse_args(flags), model, shapes)
 
 
 def put(folder, name, value):
@@ -98,6 +98,8 @@ def test_timms_file(tmp_path):
         "input_size": [3, 28, 28], "crop_pct": 0.8, "interpolation": "bilinear"}})
     spec = described(model).preprocessing
     assert (spec.resizer, spec.resize, spec.crop, spec.mean[0]) == ("pil-bilinear", 40, 32, 0.485)
+    wider = described(model, shapes={"pixel_values": (1, 3, 64, 64)}).preprocessing
+    assert (wider.resize, wider.crop) == (80, 64)
     other = tmp_path / "timm.json"
     (tmp_path / "config.json").rename(other)
     assert described(model).preprocessing is None
