@@ -13,7 +13,7 @@ from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import OPSET
 from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, is_same
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
 from run_model_tools.onnx_repair.values import Chosen, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -87,6 +87,8 @@ def numbers_of(walk: Walk, value: Value) -> list[Number]:
         return [_least(walk, list(ones)) for ones in each]
     if node.op_type == "Add" and all(one.size == value.size for one in inputs):
         return [_sum(walk, a, b) for a, b in zip(*(numbers_of(walk, one) for one in inputs))]
+    if node.op_type == "Mul" and all(one.size == value.size for one in inputs):
+        return [_times(walk, a, b) for a, b in zip(*(numbers_of(walk, one) for one in inputs))]
     if node.op_type == "Sub" and all(one.size == value.size for one in inputs):
         pairs = zip(*(numbers_of(walk, one) for one in inputs))
         return [Number(a.most, less=b.all_of) if a.exact else Number() for a, b in pairs]
@@ -108,6 +110,22 @@ def known_numbers(walk: Walk, value: Value) -> list[int] | None:
     numbers = numbers_of(walk, value)
     return [n.most for n in numbers if n.most is not None] if all(
         n.exact for n in numbers) else None
+
+
+def _times(walk: Walk, a: Number, b: Number) -> Number:
+    """Of rows in so many parts each, as a Reshape has them."""
+    a, b = (b, a) if a.exact else (a, b)
+    if not b.exact or not b.most or b.most < 0:
+        return Number()
+    if a.exact:
+        return Number((a.most or 0) * b.most, exact=True)
+    rows = a.less or a.all_of
+    if rows is None or a.most is None:
+        return Number()
+    count = rows.rows.shape[0]
+    mask = expanded(walk, reshaped(walk, rows.mask, (count, 1)), (count, b.most))
+    parts = Chosen(reshaped(walk, mask, (mask.size,)), mask, rows.why)
+    return Number(a.most * b.most, less=parts) if a.less else Number(a.most * b.most, of=parts)
 
 
 def _sum(walk: Walk, a: Number, b: Number) -> Number:
