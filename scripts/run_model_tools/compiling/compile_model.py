@@ -64,115 +64,140 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL",
                         help="a file of ONNX (.onnx) or of TensorFlow Lite (.tflite)")
-    parser.add_argument("--name", help="the model's name (default: the file's)")
-    parser.add_argument("--target", default="native", help="default: native")
-    parser.add_argument("--target-name", metavar="NAME",
-                        help="the artifact's folder (default: after the target)")
-    parser.add_argument("--out", type=Path, default=Path("artifacts"), metavar="FOLDER",
-                        help="default: artifacts")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
-                        help="shape of an input that the model leaves open; may be repeated")
-    parser.add_argument("--freeze", action="append", default=[], metavar="INPUT=WHAT",
-                        help="make an input a constant: a number or some with commas between, or "
-                             "what a file .npy, .npz (its member of that name, or its only one) "
-                             "or .pb (a TensorProto) holds; may be repeated; for ONNX models")
-    parser.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
-                        help="end the network at these tensors, whatever their place in it, which "
-                             "become its outputs; for ONNX models")
-    parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:LAYOUT",
-                        help="layout of an input where its shape does not tell: "
-                             f"{', '.join(preprocessing.LAYOUTS)}")
-    parser.add_argument("--flat", action="store_true",
-                        help="also write FOLDER/NAME_tvm.{so,json,params}, the older form")
-    parser.add_argument("--single-file", action="store_true",
-                        help="also write model_single.so, which holds graph and parameters too")
-    parser.add_argument("--forms", metavar="F,G",
-                        help="also make these forms of the artifact, below its folder's forms/: "
-                             "flat, mod, tar, single, linked, mlf, or all (scripts/COMPILING.md); "
-                             "what a target has none of is left out")
-    parser.add_argument("--compiler", choices=COMPILERS,
-                        help="relay (default): TVM 0.18, which makes a graph and its parameters; "
-                             "relax (default with --dynamic): today's TVM, which makes one library "
-                             "(it is installed into build/relax when it is needed first); auto: "
-                             "relay, and relax where that cannot take the network")
-    parser.add_argument("--dynamic", action="store_true",
-                        help="what the model leaves open of its inputs' shapes stays open; "
-                             "--shape says a shape at which it is tried")
-    parser.add_argument("--exact", action="append", default=[], metavar="NAME=SIZE/SIZE,...",
-                        help="with --dynamic: sizes of the open extents for which the artifact has "
-                             "functions of their own, as fast as those of a network of that size "
-                             "(batch=1,length=16/64/128); may be repeated")
-    parser.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
-                        help="TVM's optimisation level (default: 3)")
-    parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
-                        help="what computes convolutions and the like: ours, this project's "
-                             "kernels; stock, TVM's own schedules; auto (default): ours where they "
-                             "are of use")
-    parser.add_argument("--optimize-for", choices=tuple(winograd_bytes.GOALS),
-                        default=winograd_bytes.SPEED,
-                        help="what our kernels' parameters may take more memory than the network's "
-                             "for: speed (default), what saves time that is worth its bytes; "
-                             "balance, what saves much; size, nothing")
-    parser.add_argument("--precision", choices=("float32", "float16", "bfloat16", "int8"),
-                        default="float32",
-                        help="what the layers compute in (default: float32); float16 needs an Arm "
-                             "CPU with fast half precision, bfloat16 Intel's AMX, int8 "
-                             "--calibration, all of them our kernels")
-    parser.add_argument("--calibration", type=Path, metavar="FOLDER",
-                        help="with --precision int8: pictures like those that the network will "
-                             "see, some dozens; on each of them the network is judged with the "
-                             "ranges of activations that others have")
-    parser.add_argument("--agreement", type=float, metavar="X",
-                        help="with --precision int8: the share of pictures like these for which "
-                             "the best class has to be expected to be that of the float32 network; "
-                             f"layers stay float32 until it is (default: {AGREEMENT:g}, or "
-                             f"{LEAST:g} where more would take much time)")
-    parser.add_argument("--tuning", choices=("auto", "none"), default="auto",
-                        help="auto (default): use the tuning records of kernels/records/ that are "
-                             "for this target; none: use none")
-    parser.add_argument("--tuning-records", type=Path, metavar="FILE",
-                        help="use these records instead: of AutoTVM (also a whole log of TopHub), "
-                             "the auto-scheduler, or a file that tune_model wrote")
-    parser.add_argument("--cc", metavar="COMPILER",
-                        help="what links the library (default: g++, or the target's cross "
-                             "compiler); target c: what compiles it (default: cc)")
-    parser.add_argument("--cflags", metavar="FLAGS",
-                        help=f"target c: how it is compiled (default: {c_target.DEFAULT_FLAGS})")
-    parser.add_argument("--no-build", action="store_true",
-                        help="target c: write the source only, for the board's own compiler")
-    parser.add_argument("--no-verify", action="store_true",
-                        help="do not run what was compiled, and compare it with nothing; its "
-                             "metadata says so")
-    parser.add_argument("--verify-with", type=Path, metavar="FOLDER",
-                        help="also compare on pictures of this folder, the first "
-                             f"{calibration_pictures.MOST_TRIED} by name: trained detectors find "
-                             "nothing in random inputs")
-    parser.add_argument("--tolerance", type=float, metavar="X",
-                        help="allowed difference from the reference, relative to an element's own "
-                             "value or to those around it (default: "
-                             f"{verification.TOLERANCE:g}); with --precision float16 or bfloat16 "
-                             "the root mean square of such differences (default: "
-                             f"{verification.HALF_TOLERANCE:g}), with int8 the root mean "
-                             "square of the differences, relative to the float32 network's output "
-                             f"(default: {ERROR:g})")
-    parser.add_argument("--tvm-python", metavar="PYTHON",
-                        help="an interpreter that has its own TVM (0.8 to 0.19) and onnx, instead "
-                             f"of build/tvm; also {tvm_process.OWN_TVM_VARIABLE}")
-    parser.add_argument("--check", action="store_true",
-                        help="only say by the exit status whether the artifact is up to date")
-    parser.add_argument("--force", action="store_true", help="compile even if it is")
-    parser.add_argument("--json", action="store_true", help="report as one JSON object")
-    parser.add_argument("--explain", action="store_true",
-                        help="say what became of the network, node by node, under the names that "
-                             "run_model --profile shows")
-    parser.add_argument("--report", type=Path, metavar="FILE.json",
-                        help="also write the report to a file, with all that --explain says")
+    _add_network_flags(parser)
+    _add_artifact_flags(parser)
+    _add_compiler_flags(parser)
+    _add_comparison_flags(parser)
+    _add_report_flags(parser)
     presets.add_flags(parser)
     parser.add_argument("--labels", type=Path, metavar="FILE",
                         help="the names of the network's own classes, one a line, in place of "
                              "those that --task brings")
     preprocessing.add_flags(parser)
     return parser.parse_args()
+
+
+def _add_network_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the network")
+    group.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
+                       help="shape of an input that the model leaves open; may be repeated")
+    group.add_argument("--freeze", action="append", default=[], metavar="INPUT=WHAT",
+                       help="make an input a constant: a number or some with commas between, or "
+                            "what a file .npy, .npz (its member of that name, or its only one) "
+                            "or .pb (a TensorProto) holds; may be repeated; for ONNX models")
+    group.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
+                       help="end the network at these tensors, whatever their place in it, which "
+                            "become its outputs; for ONNX models")
+    group.add_argument("--input-layout", action="append", default=[], metavar="INPUT:LAYOUT",
+                       help="layout of an input where its shape does not tell: "
+                            f"{', '.join(preprocessing.LAYOUTS)}")
+    group.add_argument("--dynamic", action="store_true",
+                       help="what the model leaves open of its inputs' shapes stays open; "
+                            "--shape says a shape at which it is tried")
+    group.add_argument("--exact", action="append", default=[], metavar="NAME=SIZE/SIZE,...",
+                       help="with --dynamic: sizes of the open extents for which the artifact has "
+                            "functions of their own, as fast as those of a network of that size "
+                            "(batch=1,length=16/64/128); may be repeated")
+
+
+def _add_artifact_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the artifact")
+    group.add_argument("--name", help="the model's name (default: the file's)")
+    group.add_argument("--target", default="native", help="default: native")
+    group.add_argument("--target-name", metavar="NAME",
+                       help="the artifact's folder (default: after the target)")
+    group.add_argument("--out", type=Path, default=Path("artifacts"), metavar="FOLDER",
+                       help="default: artifacts")
+    group.add_argument("--flat", action="store_true",
+                       help="also write FOLDER/NAME_tvm.{so,json,params}, the older form")
+    group.add_argument("--single-file", action="store_true",
+                       help="also write model_single.so, which holds graph and parameters too")
+    group.add_argument("--forms", metavar="F,G",
+                       help="also make these forms of the artifact, below its folder's forms/: "
+                            "flat, mod, tar, single, linked, mlf, or all (scripts/COMPILING.md); "
+                            "what a target has none of is left out")
+    group.add_argument("--cc", metavar="COMPILER",
+                       help="what links the library (default: g++, or the target's cross "
+                            "compiler); target c: what compiles it (default: cc)")
+    group.add_argument("--cflags", metavar="FLAGS",
+                       help=f"target c: how it is compiled (default: {c_target.DEFAULT_FLAGS})")
+    group.add_argument("--no-build", action="store_true",
+                       help="target c: write the source only, for the board's own compiler")
+
+
+def _add_compiler_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how it is compiled")
+    group.add_argument("--compiler", choices=COMPILERS,
+                       help="relay (default): TVM 0.18, which makes a graph and its parameters; "
+                            "relax (default with --dynamic): today's TVM, which makes one library "
+                            "(it is installed into build/relax when it is needed first); auto: "
+                            "relay, and relax where that cannot take the network")
+    group.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
+                       help="TVM's optimisation level (default: 3)")
+    group.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
+                       help="what computes convolutions and the like: ours, this project's "
+                            "kernels; stock, TVM's own schedules; auto (default): ours where they "
+                            "are of use")
+    group.add_argument("--optimize-for", choices=tuple(winograd_bytes.GOALS),
+                       default=winograd_bytes.SPEED,
+                       help="what our kernels' parameters may take more memory than the network's "
+                            "for: speed (default), what saves time that is worth its bytes; "
+                            "balance, what saves much; size, nothing")
+    group.add_argument("--precision", choices=("float32", "float16", "bfloat16", "int8"),
+                       default="float32",
+                       help="what the layers compute in (default: float32); float16 needs an Arm "
+                            "CPU with fast half precision, bfloat16 Intel's AMX, int8 "
+                            "--calibration, all of them our kernels")
+    group.add_argument("--calibration", type=Path, metavar="FOLDER",
+                       help="with --precision int8: pictures like those that the network will "
+                            "see, some dozens; on each of them the network is judged with the "
+                            "ranges of activations that others have")
+    group.add_argument("--agreement", type=float, metavar="X",
+                       help="with --precision int8: the share of pictures like these for which "
+                            "the best class has to be expected to be that of the float32 network; "
+                            f"layers stay float32 until it is (default: {AGREEMENT:g}, or "
+                            f"{LEAST:g} where more would take much time)")
+    group.add_argument("--tuning", choices=("auto", "none"), default="auto",
+                       help="auto (default): use the tuning records of kernels/records/ that are "
+                            "for this target; none: use none")
+    group.add_argument("--tuning-records", type=Path, metavar="FILE",
+                       help="use these records instead: of AutoTVM (also a whole log of TopHub), "
+                            "the auto-scheduler, or a file that tune_model wrote")
+    group.add_argument("--tvm-python", metavar="PYTHON",
+                       help="an interpreter that has its own TVM (0.8 to 0.19) and onnx, instead "
+                            f"of build/tvm; also {tvm_process.OWN_TVM_VARIABLE}")
+
+
+def _add_comparison_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how it is compared")
+    group.add_argument("--no-verify", action="store_true",
+                       help="do not run what was compiled, and compare it with nothing; its "
+                            "metadata says so")
+    group.add_argument("--verify-with", type=Path, metavar="FOLDER",
+                       help="also compare on pictures of this folder, the first "
+                            f"{calibration_pictures.MOST_TRIED} by name: trained detectors find "
+                            "nothing in random inputs")
+    group.add_argument("--tolerance", type=float, metavar="X",
+                       help="allowed difference from the reference, relative to an element's own "
+                            "value or to those around it (default: "
+                            f"{verification.TOLERANCE:g}); with --precision float16 or bfloat16 "
+                            "the root mean square of such differences (default: "
+                            f"{verification.HALF_TOLERANCE:g}), with int8 the root mean "
+                            "square of the differences, relative to the float32 network's output "
+                            f"(default: {ERROR:g})")
+
+
+def _add_report_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is done, and said of it")
+    group.add_argument("--check", action="store_true",
+                       help="only say by the exit status whether the artifact is up to date")
+    group.add_argument("--force", action="store_true", help="compile even if it is")
+    group.add_argument("--json", action="store_true", help="report as one JSON object")
+    group.add_argument("--explain", action="store_true",
+                       help="say what became of the network, node by node, under the names that "
+                            "run_model --profile shows")
+    group.add_argument("--report", type=Path, metavar="FILE.json",
+                       help="also write the report to a file, with all that --explain says")
 
 
 def parse_layout(text: str) -> tuple[str, str]:
