@@ -18,6 +18,7 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.published import (
     configurations,
     image_processors,
+    tflite_metadata,
     timm_models,
     ultralytics,
 )
@@ -129,14 +130,15 @@ class _Search:
                 return
 
     def preprocessings(self) -> list[_Candidate]:
-        candidates = self._own(self._own_preprocessing)
+        candidates = self._own(self._own_preprocessing) + self._classifier(
+            self._classifiers_preprocessing)
         for path, value in self._json_files(image_processors.FILE, configurations.FILE):
             if image_processors.is_image_processor(value) or timm_models.is_timm(value):
                 candidates.append((str(path), functools.partial(self._preprocessing, path)))
         return candidates
 
     def tasks(self) -> list[_Candidate]:
-        candidates = self._own(self._own_tasks)
+        candidates = self._own(self._own_tasks) + self._classifier(self._classifiers_tasks)
         for path, value in self._json_files(configurations.FILE):
             if configurations.is_configuration(value):
                 candidates.append((str(path), functools.partial(self._tasks, path, value)))
@@ -146,6 +148,26 @@ class _Search:
         """What the model's file itself says."""
         own = ultralytics.is_ultralytics(self._model.properties)
         return [(f"{self._model.path} (by Ultralytics)", read)] if own else []
+
+    def _classifier(self, read: Callable[[], Any]) -> list[_Candidate]:
+        """What the metadata of a .tflite file says."""
+        if self._model.file_format != "tflite":
+            return []
+        return [(f"the metadata of {self._model.path}", read)]
+
+    def _classifiers_tasks(self) -> list[dict[str, Any]]:
+        found = tflite_metadata.read(self._model.path)
+        if found is None or len(self._model.outputs) != 1:
+            return []
+        return self._of_network(tflite_metadata.tasks_of(found, self._model.output_shapes),
+                                str(self._model.path))
+
+    def _classifiers_preprocessing(self) -> Preprocessing | None:
+        found = tflite_metadata.read(self._model.path)
+        if found is None or self._picture is None or not self._classifiers_tasks():
+            return None
+        return self._fitting(tflite_metadata.preprocessing_of(found, self._picture.given,
+                                                              str(self._model.path)))
 
     def _by_ultralytics(self) -> tuple[list[dict[str, Any]], Preprocessing]:
         return ultralytics.described(self._model.properties, self._model.output_shapes,

@@ -2,15 +2,19 @@
 
 import argparse
 import json
+from pathlib import Path
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
+from run_model_tools.published import tflite_metadata
 from run_model_tools.published.describing import describe
 from run_model_tools.tasks import presets
+from run_model_tools.tflite.model import read_tflite
 
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32},
        "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
@@ -187,3 +191,43 @@ def test_yolov5_says_no_task(tmp_path):
 def test_what_ultralytics_never_writes_is_not_taken(tmp_path, change, words):
     said = described(model_of(tmp_path, {"output0": (1, 6, 21)}, {**YOLO, **change}))
     assert said.tasks is None and words in said.notes[-1]
+
+
+CLASSIFIERS = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("dtype,mean,std", [
+    ("float32", [127.5] * 3, [127.5] * 3), ("uint8", [0.0] * 3, [1.0] * 3),
+    # The numbers that are stored stand for 1/128 of themselves.
+    ("int8", [100.0, 110.0, 120.0], [50 / 128, 60 / 128, 70 / 128])])
+def test_classifiers_of_tensorflow_lite(dtype, mean, std):
+    """Their metadata were written with MediaPipe's own schema (make_classifiers.py)."""
+    said = described(read_tflite(CLASSIFIERS / f"classifier_{dtype}.tflite"))
+    assert said.tasks == [{"kind": "classification", "output": 0,
+                           "labels": ["cat", "dog", "owl"]}]
+    spec = said.preprocessing
+    assert (spec.resizer, spec.fit, spec.divide_by) == ("cv2-warp", "squash", 1.0)
+    assert list(spec.mean) == mean and list(spec.std) == std
+    assert "the metadata of" in said.notes[0]
+
+
+def test_damaged_metadata_of_tensorflow_lite_are_not_taken(tmp_path):
+    data = (CLASSIFIERS / "classifier_float32.tflite").read_bytes()
+    path = tmp_path / "net.tflite"
+    start = data.index(b"M001")
+    refused = 0
+    for place in range(start - 4, data.index(b"labels.txt"), 2):
+        path.write_bytes(data[:place] + b"\xff\xff" + data[place + 2:])
+        try:
+            found = tflite_metadata.read(path)
+        except ToolError as error:
+            refused += 1
+            assert "the metadata of" in str(error)
+        else:
+            assert found is None or set(found.labels) <= {"cat", "dog", "owl"}
+    assert refused > 10
+    # Without the archive of labels behind it.
+    path.write_bytes(data[:data.index(b"PK\x03\x04")])
+    said = described(read_tflite(path))
+    assert (said.preprocessing, said.tasks) == (None, None)
+    assert "damaged" in said.notes[0]
