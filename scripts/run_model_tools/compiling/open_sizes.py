@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from run_model_tools.compiling.open_shapes import Shapes, outputs_at, shapes_to_try
 from run_model_tools.errors import USAGE, ToolError
@@ -32,6 +33,8 @@ _COUNTS = (21, 27, 38)
 """Multiples that soon become odd numbers when they are halved."""
 _MOST = 4096
 """The largest extent that is tried, where nothing in the network ends before."""
+_NUMBERS = 64
+"""That are looked at of each operand."""
 _SMALL = 3
 """Steps, of sizes at which it is compared."""
 _LEAST_CORE = 4
@@ -42,8 +45,9 @@ _OFFSETS = (3, 8, 1, 14, 6, 11)
 """What the samples' sizes have above the least, in steps: even and odd numbers, so that no two
 symbols have the same size in all samples."""
 _FACTORS = (1, 9, 27)
-"""By which these sizes grow until no extent inside the network is 1, as what strides leave of small
-pictures is: odd numbers, which leave even and odd sizes so."""
+"""By which these sizes grow until the network is the one that it is at large sizes, which have no
+extents of 1 that strides leave of small pictures, and no single window: odd numbers, which leave
+even and odd sizes so."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,23 @@ def with_totals(totals: Totals, sizes: Sizes) -> Sizes:
     """The sizes of all symbols, by those that are no totals."""
     return {**sizes, **{name: sum(sizes[part] for part in total.parts) + total.more
                         for name, total in totals.items()}}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the repaired network is made of at some sizes."""
+
+    operators: list[str]
+    numbers: list[list[int]]
+    """Those of its operands that shapes, bounds and places are made of."""
+
+    def is_one_with(self, others: list[Reading]) -> bool:
+        """Whether it has their operators, and whatever is one number in all of them, such as that
+        of a picture's windows, is this number here."""
+        return self.operators == others[0].operators and all(
+            number == values.pop()
+            for here, *there in zip(self.numbers, *(other.numbers for other in others))
+            for number, *all_values in zip(here, *there) if len(values := set(all_values)) == 1)
 
 
 @dataclass(frozen=True)
@@ -273,12 +294,11 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
     def takes(sizes: Sizes) -> bool:
         return takes_all(full(sizes))
 
-    def read(sizes: Sizes) -> list[str]:
-        repaired = repair(loaded, shapes_of(inputs, full(sizes)), None, str(model.path), RELAX,
-                          is_open=True)
-        return [node.op_type for node in repaired.graph.node]
+    def read(sizes: Sizes) -> Reading:
+        return _reading(repair(loaded, shapes_of(inputs, full(sizes)), None, str(model.path),
+                               RELAX, is_open=True).graph)
 
-    def read_if_taken(sizes: Sizes) -> list[str] | None:
+    def read_if_taken(sizes: Sizes) -> Reading | None:
         try:
             return read(sizes)
         except Exception:  # Extents that do not fit together are found by NumPy, too.
@@ -321,7 +341,15 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, t
                      [full(sizes) for sizes in tried], totals=totals)
 
 
-def _core(base: Sizes, steps: Sizes, read: Callable[[Sizes], list[str] | None]
+def _reading(graph: onnx.GraphProto) -> Reading:
+    constants = {tensor.name: tensor for tensor in graph.initializer
+                 if tensor.data_type == onnx.TensorProto.INT64}
+    return Reading([node.op_type for node in graph.node], [
+        numpy_helper.to_array(constants[name]).ravel()[:_NUMBERS].tolist()
+        for node in graph.node for name in node.input if name in constants])
+
+
+def _core(base: Sizes, steps: Sizes, read: Callable[[Sizes], Reading | None]
           ) -> tuple[list[Sizes], bool]:
     """Sizes at which the network has the same operators, if there are such (fewer where it is not
     read at all of them), and whether they had to grow for that.  A size does only where it is
@@ -332,21 +360,37 @@ def _core(base: Sizes, steps: Sizes, read: Callable[[Sizes], list[str] | None]
             max(2, base[name] // step) + _OFFSETS[(i + 2 * n) % len(_OFFSETS)]) + n)
             for n, (name, step) in enumerate(steps.items())} for i in range(len(_OFFSETS))]
 
-    def are_alike(factors: Sizes) -> bool:
-        first, *others = samples(factors)
-        operators = read(first)
-        return operators is not None and all(read(sizes) == operators for sizes in others)
+    def alike(factor: int) -> list[Sizes]:
+        return samples(dict.fromkeys(steps, factor))
 
-    for factor in _FACTORS:
-        factors = dict.fromkeys(steps, factor)
-        if not are_alike(factors):
-            continue
-        for name in steps if factor > 1 else ():
-            if are_alike({**factors, name: 1}):
-                factors[name] = 1
-        return samples(factors), factor > 1
-    core = samples(dict.fromkeys(steps, 1))
-    return [sizes for sizes in core if read(sizes) is not None], False
+    possible = [factor for factor in _FACTORS
+                if factor == 1 or max(max(s.values()) for s in alike(factor)) <= _MOST]
+    # Sizes of which each is another one: at the largest that it takes they are equal.
+    far = alike(possible[-1])[0]
+    seen_far = read(far)
+
+    def are_one(core: list[Sizes], is_far_one: bool) -> bool:
+        readings: list[Reading] = []
+        for sizes in core:
+            reading = read(sizes)
+            if reading is None or readings and reading.operators != readings[0].operators:
+                return False
+            readings.append(reading)
+        return not is_far_one or seen_far is None or seen_far.is_one_with(readings)
+
+    for is_far_one in (True, False):
+        for factor in possible:
+            if not are_one(alike(factor), is_far_one):
+                continue
+            factors = dict.fromkeys(steps, factor)
+            for name in steps if factor > 1 else ():
+                if are_one(samples({**factors, name: 1}), is_far_one):
+                    factors[name] = 1
+            core = samples(factors)
+            if is_far_one and seen_far is not None and far not in core:
+                core.append(far)
+            return core, factor > 1
+    return [sizes for sizes in alike(1) if read(sizes) is not None], False
 
 
 def _largest(fits: Callable[[int], bool], low: int, high: int, step: int) -> int:

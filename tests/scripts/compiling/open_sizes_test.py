@@ -231,6 +231,10 @@ WINDOWED = """(float[batch,2,height,width] x) => (float[] y) {
     windows = Reshape(padded, form)
     y = ReduceMean<keepdims=0>(windows, inside)
 }"""
+# The same of patches: small pictures have one window of them.
+WINDOWS_OF_PATCHES = WINDOWED.replace("all = Shape(x)", """
+    p = Conv<strides=[8,8]>(x, w)
+    all = Shape(p)""").replace("Pad(x,", "Pad(p,")
 # What networks for style and for sound begin with.
 REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] v) {
     y = Pad<mode="reflect">(x, widths)
@@ -267,6 +271,8 @@ CACHE = """(float[batch,words,4] x, float[rows,total] bias, float[batch,cached,4
 SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
            "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
 PICTURE = {"twice": np.array([1, 1, 2, 2], np.float32), **SCALARS}
+WINDOWS_OF_3 = {"parts": np.array([1, 1, 2]), "three": np.array([3]), "none": np.array([0] * 6),
+                "inside": np.array([3, 5])}
 NETWORKS = {
     "attention": (ATTENTION, {
         **SCALARS, **weights(1, table=(30, 8), positions=(24, 8), w=(8, 8)),
@@ -293,8 +299,8 @@ NETWORKS = {
         "low": np.float32(-0.5), "last": np.array([3]),
         **weights(8, w=(20, 3, 3, 3), wb=(20,), dw=(20, 1, 3, 3), gw=(20, 20, 1, 1),
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
-    "windowed": (WINDOWED, {"parts": np.array([1, 1, 2]), "three": np.array([3]),
-                            "none": np.array([0] * 6), "inside": np.array([3, 5])}),
+    "windowed": (WINDOWED, WINDOWS_OF_3),
+    "windows_of_patches": (WINDOWS_OF_PATCHES, {**WINDOWS_OF_3, **weights(13, w=(2, 2, 8, 8))}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "strided": (STRIDED, {
         **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]),
@@ -321,6 +327,8 @@ UNSEEN = {
     "pictures": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 37, "width": 101},
                  {"batch": 3, "height": 18, "width": 32}],
     "windowed": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 41, "width": 34}],
+    "windows_of_patches": [{"batch": 2, "height": 33, "width": 101},
+                           {"batch": 1, "height": 61, "width": 10}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "strided": [{"batch": 1, "height": 3, "width": 41}, {"batch": 2, "height": 70, "width": 33}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
@@ -336,6 +344,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
+          "windows_of_patches": ("height", {"least": 9, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "strided": ("height", {"least": 1, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
