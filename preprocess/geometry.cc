@@ -120,9 +120,9 @@ Padding aspect_padding(int width, int height, int target_width, int target_heigh
   const double aspect = static_cast<double>(target_width) / target_height;
   const double present = static_cast<double>(width) / height;
   Padding padding{0, 0, width, height};
-  const auto fill = [](double missing, int& before, int& side) {
+  const auto fill = [](double missing, int& before, int& side, int other) {
     const double low = std::floor(missing / 2), all = low + std::ceil(missing / 2);
-    if (all > kMaxImageSide) {
+    if (side + all > kMaxImageSide || (side + all) * other > kMaxImagePixels) {
       throw Error(ErrorKind::kImage,
                   "the picture is too long to be filled up to the network's proportions",
                   "use the fit letterbox, or crop the picture");
@@ -131,9 +131,9 @@ Padding aspect_padding(int width, int height, int target_width, int target_heigh
     side += static_cast<int>(all);
   };
   if (present < aspect) {
-    fill(aspect * height - width, padding.left, padding.width);
+    fill(aspect * height - width, padding.left, padding.width, height);
   } else if (present > aspect) {
-    fill(1 / aspect * width - height, padding.top, padding.height);
+    fill(1 / aspect * width - height, padding.top, padding.height, width);
   }
   return padding;
 }

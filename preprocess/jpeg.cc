@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxScans = 500;
 
 constexpr int kApp1 = JPEG_APP0 + 1;
+constexpr int kJpegLs = 0xF7;  // SOF55 of ITU-T T.87
 constexpr int kLongestSegment = 0xFFFF;
 constexpr JDIMENSION kRowsAtOnce = 16;
 
@@ -186,6 +187,7 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
 }
 
 [[noreturn]] void refuse_jpeg(const Decoder& decoder, const std::string& what) {
+  constexpr const char* kKinds = "only baseline and progressive JPEG can be read; convert it";
   switch (decoder.message_code) {
     case JERR_OUT_OF_MEMORY:
       throw std::bad_alloc();
@@ -196,7 +198,12 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
       unsupported(what,
                   "is of kind SOF" + std::to_string(decoder.errors.msg_parm.i[0] - 0xC0) +
                       " (lossless or hierarchical)",
-                  "only baseline and progressive JPEG can be read; convert it");
+                  kKinds);
+    case JERR_UNKNOWN_MARKER:
+      if (decoder.errors.msg_parm.i[0] == kJpegLs) {
+        unsupported(what, "is of kind JPEG-LS", kKinds);
+      }
+      [[fallthrough]];
     default:
       damaged_picture(what, "JPEG", decoder.message);
   }

@@ -44,43 +44,143 @@ constexpr std::array kKnown = {
     Known{8, "WEBP"sv, PictureFormat::kWebp},
 };
 
+// What else a file may be. Without pointers, which the loader would have to set.
 struct Foreign {
-  std::size_t offset;
-  std::string_view magic;
-  std::string_view name;
+  std::uint16_t offset;
+  std::uint8_t size;
+  char magic[15];
+  char name[29];
+  // What a person can do.
+  enum : char { kConvert, kMap, kTakeFrames, kUnpack, kDownload, kFetch, kOther, kNothing } advice;
 };
 
+template <std::size_t kSize>
+constexpr Foreign foreign(std::uint16_t offset, const char (&magic)[kSize], const char* name,
+                          decltype(Foreign::advice) advice = Foreign::kConvert) {
+  static_assert(kSize <= sizeof Foreign::magic);
+  Foreign result{offset, kSize - 1, {}, {}, advice};
+  std::copy_n(magic, kSize, result.magic);
+  std::copy_n(name, std::string_view(name).size(), result.name);
+  return result;
+}
+
 constexpr std::array kForeign = {
-    Foreign{0, "#?RADIANCE"sv, "a Radiance HDR picture, whose values have no 8-bit meaning"sv},
-    Foreign{0, "#?RGBE"sv, "a Radiance HDR picture, whose values have no 8-bit meaning"sv},
-    Foreign{0, "PF"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
-    Foreign{0, "Pf"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
-    Foreign{0, "P7\n"sv, "a PAM picture"sv},
-    Foreign{0, "II*\0"sv, "a TIFF picture"sv},
-    Foreign{0, "MM\0*"sv, "a TIFF picture"sv},
-    Foreign{4, "ftypavif"sv, "an AVIF picture"sv},
-    Foreign{4, "ftyp"sv, "a HEIF picture or a video"sv},
-    Foreign{0, "\0\0\0\x0CjP  "sv, "a JPEG 2000 picture"sv},
-    Foreign{0, "\xFF\x0A"sv, "a JPEG XL picture"sv},
-    Foreign{0, "\0\0\0\x0CJXL "sv, "a JPEG XL picture"sv},
-    Foreign{0, "\0\0\1\0"sv, "a Windows icon"sv},
-    Foreign{0, "%PDF"sv, "a PDF document"sv},
-    Foreign{0, "<svg"sv, "an SVG drawing"sv},
-    Foreign{0, "<?xml"sv, "an XML file"sv},
-    Foreign{0, "<!DOCTYPE"sv, "an HTML page"sv},
-    Foreign{0, "<html"sv, "an HTML page"sv},
-    Foreign{0, "\x93NUMPY"sv, "a NumPy array"sv},
-    Foreign{0, "PK\x03\x04"sv, "a ZIP archive (or .npz)"sv},
-    Foreign{0,
-            "\x7F"
-            "ELF"sv,
-            "a program or library"sv},
+    foreign(0, "#?RADIANCE", "a Radiance HDR picture", Foreign::kMap),
+    foreign(0, "#?RGBE", "a Radiance HDR picture", Foreign::kMap),
+    foreign(0, "v/1\1", "an OpenEXR picture", Foreign::kMap),
+    foreign(0, "PF", "a floating-point PFM picture", Foreign::kMap),
+    foreign(0, "Pf", "a floating-point PFM picture", Foreign::kMap),
+    foreign(0, "P7\n", "a PAM picture"),
+    foreign(0, "II*\0", "a TIFF picture"),
+    foreign(0, "MM\0*", "a TIFF picture"),
+    foreign(0, "II+\0", "a BigTIFF picture"),
+    foreign(0, "MM\0+", "a BigTIFF picture"),
+    foreign(4, "ftypcrx", "a camera's raw picture"),
+    foreign(4, "ftypavi", "an AVIF picture"),
+    foreign(4, "ftyphe", "a HEIF picture"),
+    foreign(4, "ftypmif1", "a HEIF or AVIF picture"),
+    foreign(4, "ftypmsf1", "a HEIF or AVIF picture"),
+    foreign(4, "ftyp", "a video", Foreign::kTakeFrames),
+    foreign(8, "AVI ", "a video", Foreign::kTakeFrames),
+    foreign(0, "\x1A\x45\xDF\xA3", "a video", Foreign::kTakeFrames),
+    foreign(0, "\0\0\0\x0CjP  ", "a JPEG 2000 picture"),
+    foreign(0, "\xFF\x4F\xFF\x51", "a JPEG 2000 picture"),
+    foreign(0, "\xFF\x0A", "a JPEG XL picture"),
+    foreign(0, "\0\0\0\x0CJXL ", "a JPEG XL picture"),
+    foreign(0, "qoif", "a QOI picture"),
+    foreign(0, "DDS ", "a DDS texture"),
+    foreign(0, "\1\xDA", "an SGI picture"),
+    foreign(0, "\x0A\3\1", "a PCX picture"),
+    foreign(0, "\x0A\5\1", "a PCX picture"),
+    foreign(0, "\0\0\1\0", "a Windows icon"),
+    foreign(128, "DICM", "a DICOM picture"),
+    foreign(0, "\x89HDF", "an HDF5 file", Foreign::kNothing),
+    foreign(0, "\x93NUMPY", "a NumPy array", Foreign::kNothing),
+    foreign(0, "PK\3\4", "a ZIP archive (or .npz)", Foreign::kUnpack),
+    foreign(0, "\x1F\x8B", "a gzip file", Foreign::kUnpack),
+    foreign(0, "Rar!", "a RAR archive", Foreign::kUnpack),
+    foreign(257, "ustar", "a tar archive", Foreign::kUnpack),
+    foreign(0, "\0\5\x16\7", "a Mac's AppleDouble note", Foreign::kOther),
+    foreign(0, "\x7F\x45LF", "a program or library", Foreign::kNothing),
 };
+
+// Of text without the spaces before it and in lower case.
+constexpr std::array kForeignText = {
+    foreign(0, "%pdf", "a PDF document"),
+    foreign(0, "%!ps", "a PostScript document"),
+    foreign(0, "<svg", "an SVG drawing"),
+    foreign(0, "<!doctype svg", "an SVG drawing"),
+    foreign(0, "<?xml", "an XML file (or SVG)"),
+    foreign(0, "<!doctype", "an HTML page", Foreign::kDownload),
+    foreign(0, "<html", "an HTML page", Foreign::kDownload),
+    foreign(0, "<head", "an HTML page", Foreign::kDownload),
+    foreign(0, "/* xpm */", "an XPM picture"),
+    foreign(0, "#define ", "an XBM picture"),
+    foreign(0, "version https:", "a Git LFS pointer", Foreign::kFetch),
+};
+
+std::string_view words(decltype(Foreign::advice) advice) {
+  switch (advice) {
+    case Foreign::kConvert:
+      return "; convert it to PNG";
+    case Foreign::kMap:
+      return "; its values have no 8-bit meaning: make a PNG of it as the network's training did";
+    case Foreign::kTakeFrames:
+      return "; take its pictures out of it, as PNG or JPEG";
+    case Foreign::kUnpack:
+      return "; unpack it";
+    case Foreign::kDownload:
+      return "; it may be what a server answered instead of the picture: download that again";
+    case Foreign::kFetch:
+      return "; fetch it with `git lfs pull`";
+    case Foreign::kOther:
+      return "; give the file whose name has no '._' before it";
+    case Foreign::kNothing:
+      break;
+  }
+  return "";
+}
 
 bool begins_with(Bytes file, std::size_t offset, std::string_view magic) {
   return file.size() >= offset + magic.size() &&
          std::equal(magic.begin(), magic.end(), file.begin() + static_cast<std::ptrdiff_t>(offset),
                     [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// How the file begins where it may be text, without the spaces before it.
+std::string_view text_at_start(Bytes file) {
+  constexpr std::size_t kLookedAt = 256;
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8
+  std::string_view text(reinterpret_cast<const char*>(file.data()),
+                        std::min(file.size(), kLookedAt));
+  if (text.starts_with(kMark)) {
+    text.remove_prefix(kMark.size());
+  }
+  return trimmed(text);
+}
+
+// ", but text: '<its first line>'", or nothing where it has what text has not.
+std::string shown_text(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::iscntrl(c) != 0 && std::isspace(c) == 0;
+  });
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  return control || line.empty() || !is_utf8(line) ? "" : ", but text: " + in_quotes(line, kShown);
+}
+
+void refuse_where(bool is, const Foreign& foreign, const std::string& what) {
+  if (is) {
+    std::string hint(kReadable);
+    hint += words(foreign.advice);
+    throw Error(ErrorKind::kImage, what + ": this is " + foreign.name, hint);
+  }
 }
 
 bool is_pnm(Bytes file) {
@@ -93,9 +193,7 @@ bool is_tga(Bytes file, const std::string& path) {
   if (file.size() >= kFooter.size() && begins_with(file, file.size() - kFooter.size(), kFooter)) {
     return true;
   }
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string extension = lower(std::filesystem::path(path).extension().string());
   return extension == ".tga" || extension == ".icb" || extension == ".vda" || extension == ".vst";
 }
 
@@ -103,7 +201,9 @@ bool is_tga(Bytes file, const std::string& path) {
 
 std::string_view picture_format_name(PictureFormat format) { return kFormats.name(format); }
 
-PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const std::string& path) {
+// Cold, that is small rather than fast: it is called once for each file.
+[[gnu::cold]] PictureFormat detect_picture_format(std::span<const std::uint8_t> file,
+                                                  const std::string& path) {
   const std::string what = path_in_quotes(path);
   if (file.empty()) {
     throw Error(ErrorKind::kImage, what + ": the file is empty", kReadable);
@@ -117,15 +217,18 @@ PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const st
     return PictureFormat::kPnm;
   }
   for (const Foreign& foreign : kForeign) {
-    if (begins_with(file, foreign.offset, foreign.magic)) {
-      throw Error(ErrorKind::kImage, what + ": this is " + std::string(foreign.name),
-                  std::string(kReadable) + "; convert it to PNG");
-    }
+    refuse_where(begins_with(file, foreign.offset, {foreign.magic, foreign.size}), foreign, what);
+  }
+  const std::string_view text = text_at_start(file);
+  const std::string beginning = lower(std::string(text));
+  for (const Foreign& foreign : kForeignText) {
+    refuse_where(beginning.starts_with(foreign.magic), foreign, what);
   }
   if (is_tga(file, path)) {
     return PictureFormat::kTga;
   }
-  throw Error(ErrorKind::kImage, what + ": this is not a picture of a known format", kReadable);
+  throw Error(ErrorKind::kImage,
+              what + ": this is not a picture of a known format" + shown_text(text), kReadable);
 }
 
 }  // namespace run_model

@@ -132,18 +132,42 @@ TEST(Format, ForeignFilesAreNamed) {
       {"\0\0\0\x18"
        "ftypheic"sv,
        "HEIF"},
+      {"\0\0\0\x18"
+       "ftypisom"sv,
+       "a video; PNG, JPEG, WebP, BMP, PNM, GIF, PSD and TGA pictures can be read; take its "
+       "pictures out"},
+      {"II+\0\x08\0\0\0"sv, "BigTIFF"},
+      {"\xFF\x4F\xFF\x51\0\x2F"sv, "JPEG 2000"},
+      {"qoif\0\0\0\1\0\0\0\1\3\0"sv, "QOI picture"},
+      {"DDS |\0\0\0"sv, "DDS"},
+      {"\x01\xDA\1\1\0\3"sv, "SGI"},
+      {"\x0A\5\1\x08\0\0"sv, "PCX"},
+      {"v/1\1\2\0\0\0"sv, "OpenEXR"},
+      {"\0\0\1\0\1\0"sv, "icon"},
+      {"#define im_width 9\n#define im_height 13\n"sv, "XBM picture"},
       {"\x93NUMPY\1\0"sv, "NumPy"},
       {"\x7F"
        "ELF\2\1\1"sv,
        "library"},
-      {"PK\3\4rest"sv, "ZIP"},
+      {"PK\3\4rest"sv,
+       "ZIP archive (or .npz); PNG, JPEG, WebP, BMP, PNM, GIF, PSD and TGA pictures "
+       "can be read; unpack it"},
       {"<svg xmlns="sv, "SVG"},
+      {"%PDF-1.4\n%\xE2\xE3\xCF\xD3\n"sv, "PDF document"},
+      {"\xEF\xBB\xBF\r\n <!doctype HTML>\n<html>"sv, "an HTML page"},
+      {"<HTML><head>"sv, "what a server answered instead of the picture"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:"sv, "git lfs pull"},
       {""sv, "empty"},
-      {"n01440764 tench\n"sv, "not a picture of a known format"},
+      {"n01440764 tench\nn01443537 goldfish\n"sv,
+       "not a picture of a known format, but text: 'n01440764 tench'"},
+      {"text\n\1\2\3"sv, "not a picture of a known format; "},
+      {"text \x80"sv, "not a picture of a known format; "},
   };
   for (const auto& expected : cases) {
     EXPECT_THAT(refusal(expected.contents), HasSubstr(expected.name));
   }
+  std::string dicom(128, '\0');
+  EXPECT_THAT(refusal(dicom + "DICM\2"), HasSubstr("DICOM"));
 }
 
 TEST(Format, TgaIsTakenByNameOrFooterOnly) {

@@ -38,6 +38,8 @@ TEST(Geometry, PaddingReachesTheProportions) {
   EXPECT_EQ(tall.width, 200);
   EXPECT_EQ(aspect_padding(40, 20, 64, 32).width, 40);
   EXPECT_THROW(aspect_padding(65535, 1, 1, 2), Error);
+  EXPECT_THROW(aspect_padding(65535, 1, 1, 1), Error);
+  EXPECT_THROW(aspect_padding(16000, 7000, 1, 1), Error);
 }
 
 // 67 - 64 is 3: Python's round(1.5) is 2, and 3 // 2 is 1.

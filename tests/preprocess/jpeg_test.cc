@@ -102,6 +102,8 @@ TEST(Jpeg, OtherKindsOfJpegAreNamed) {
   File lossless = picture("444.jpg");
   lossless[find_marker(lossless, 0xC0) + 1] = 0xC3;
   EXPECT_THAT(jpeg_refusal(lossless), HasSubstr("SOF3 (lossless or hierarchical)"));
+  lossless[find_marker(lossless, 0xC3) + 1] = 0xF7;
+  EXPECT_THAT(jpeg_refusal(lossless), HasSubstr("is of kind JPEG-LS"));
   File deep = picture("444.jpg");
   deep[find_marker(deep, 0xC0) + 4] = 12;
   EXPECT_THAT(jpeg_refusal(deep), HasSubstr("12 bits a sample"));

@@ -14,7 +14,7 @@ enum class PictureFormat { kPng, kJpeg, kBmp, kPnm, kGif, kPsd, kTga, kWebp };
 std::string_view picture_format_name(PictureFormat format);
 
 // Throws Error(kImage) for anything else, naming what the file is where its first bytes tell (TIFF,
-// AVIF, Radiance HDR …) and what to do. TGA has no magic number, so any file would pass for one: it
+// AVIF, a web page …) and what to do. TGA has no magic number, so any file would pass for one: it
 // is taken only from a file whose footer or whose name (`path`) says so.
 PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const std::string& path);
 
