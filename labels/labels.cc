@@ -65,16 +65,50 @@ bool has_synset_id(std::string_view line) {
   return line.substr(1, kSynsetDigits).find_first_not_of("0123456789") == line.npos;
 }
 
+// Functions are cold, that is small rather than fast, since they are called once.
+
+// Lines that are numbered from 0 or 1 on, each with a number of its own, but not in that order, as
+// where the numbers were sorted as text: the labels would be other classes'.
+[[gnu::cold]] void check_numbers(const std::vector<std::string_view>& lines,
+                                 const std::string& name) {
+  std::vector<std::size_t> numbers;
+  for (std::string_view rest : lines) {
+    const auto number = take_number<std::size_t>(rest);
+    if (!number || rest.find_first_of(" \t:;,=") != 0) return;
+    numbers.push_back(*number);
+  }
+  const std::size_t first = std::find(numbers.begin(), numbers.end(), 0) == numbers.end() ? 1 : 0;
+  std::vector<bool> seen(first + numbers.size());
+  std::size_t right = 0;  // lines before the first that is not in its place
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t number = numbers[i];
+    if (number < first || number >= seen.size() || seen[number]) return;
+    seen[number] = true;
+    if (right == i && number == first + i) ++right;
+  }
+  if (right == numbers.size()) return;
+  fail(name,
+       "line " + std::to_string(right + 1) + " has the number " + std::to_string(numbers[right]) +
+           ", expected " + std::to_string(first + right),
+       "sort the lines by their numbers");
+}
+
 }  // namespace
 
-std::vector<std::string> parse_labels(std::string_view text, const std::string& name) {
+[[gnu::cold]] std::vector<std::string> parse_labels(std::string_view text,
+                                                    const std::string& name) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::vector<std::string_view> lines = split_lines(text);
   if (lines.empty()) fail(name, "it is empty");
-  if (lines.front().starts_with('{')) {
+  const std::string_view start = trimmed(lines.front());
+  if (start.starts_with('{')) {
     fail(name, "it begins with '{', as a Python or JSON dictionary does");
   }
+  if (start == "[" || start.starts_with("[\"") || start.starts_with("['")) {
+    fail(name, "it begins with '[', as a Python or JSON list does");
+  }
   for (std::size_t i = 0; i < lines.size(); ++i) check_line(lines[i], i + 1, name);
+  check_numbers(lines, name);
 
   const bool synsets = std::all_of(lines.begin(), lines.end(), has_synset_id);
   std::vector<std::string> labels;
@@ -85,7 +119,7 @@ std::vector<std::string> parse_labels(std::string_view text, const std::string& 
   return labels;
 }
 
-std::vector<std::string> read_labels(const std::filesystem::path& path) {
+[[gnu::cold]] std::vector<std::string> read_labels(const std::filesystem::path& path) {
   const bool folder = is_folder(path);
   std::ifstream file(path, std::ios::binary);
   if (!file || folder) {

@@ -51,6 +51,17 @@ TEST(LabelsTest, LeavesOutSynsetIdsWhereEveryLineHasOne) {
   EXPECT_TRUE(has_elements(parse_labels("n0144076x tench\n", "l"), {"n0144076x tench"}));
 }
 
+TEST(LabelsTest, RefusesNumbersThatAreInAnotherOrder) {
+  EXPECT_EQ(code_of("0: a\n2: c\n1: b\n", "line 2 has the number 2, expected 1"),
+            ErrorKind::kFormat);
+  EXPECT_EQ(code_of("2 b\n1 a\n", "sort the lines by their numbers"), ErrorKind::kFormat);
+  for (const std::string numbered :
+       {"0: a\n1: b\n", "1,a\n2,b\n", "5 a\n4 b\n", "1 a\n1 b\n", "1\n0\n", "1st a\n0th b\n"}) {
+    EXPECT_EQ(parse_labels(numbered, "l").at(1),
+              numbered.substr(numbered.find('\n') + 1, numbered.find('\n')));
+  }
+}
+
 TEST(LabelsTest, RefusesWhatIsNoLabelFile) {
   EXPECT_EQ(code_of("", "empty"), ErrorKind::kFormat);
   EXPECT_EQ(code_of("\n\r\n", "empty"), ErrorKind::kFormat);
@@ -58,6 +69,8 @@ TEST(LabelsTest, RefusesWhatIsNoLabelFile) {
   EXPECT_EQ(code_of("a\n" + std::string(1025, 'x'), "line 2 has 1025 bytes"), ErrorKind::kFormat);
   EXPECT_EQ(code_of("a\nb\xFF\n", "line 2 is not UTF-8"), ErrorKind::kFormat);
   EXPECT_EQ(code_of("a\x1B[2J\n", "control characters"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of(" [\n\"a\",\n\"b\"\n]\n", "JSON list"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("[\"a\", \"b\"]\n", "JSON list"), ErrorKind::kFormat);
   EXPECT_EQ(code_of("a\0b\n"s, "control characters"), ErrorKind::kFormat);
   EXPECT_EQ(code_of("{0: 'tench',\n1: 'goldfish'}\n", "dictionary"), ErrorKind::kFormat);
 }

@@ -14,7 +14,8 @@ namespace run_model {
 // an error, since it would shift all that follow. Where every line begins with a WordNet id, as in
 // ImageNet's synset_words.txt ("n02123159 tiger cat"), the ids are left out.
 // Throws Error(kFile), or Error(kFormat) naming the line: an empty file, a line of more than 1024
-// bytes, bytes that are no UTF-8, control characters, or a Python or JSON dictionary.
+// bytes, bytes that are no UTF-8, control characters, a Python or JSON dictionary or list, or lines
+// that are numbered from 0 or 1 on but lie in another order.
 std::vector<std::string> read_labels(const std::filesystem::path& path);
 
 // The same from memory; `name` stands for the file in messages.
