@@ -55,83 +55,103 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--kernels", choices=("ours", "stock", "both"), default="both",
                         help="whose kernels to measure: this project's, those that TVM's schedules "
                              "make, or both (default; ours only where this machine runs them)")
-    parser.add_argument("--options", type=int, default=12, metavar="N",
-                        help="ours: kernels tried of one layer at most (default: 12)")
-    parser.add_argument("--real-time", action="store_true",
-                        help="ours: measure above all other programs' priority, for machines that "
-                             "are not idle (needs the right to, as root has it)")
-    parser.add_argument("--choices-dir", type=Path, default=choices.FOLDER, metavar="FOLDER",
-                        help="ours: where choices go (default: kernels/choices)")
-    parser.add_argument("--method", default="autotvm", choices=(*METHODS, "all"),
-                        help="default: autotvm")
-    parser.add_argument("--minutes", type=float, default=30, metavar="M",
-                        help="time to measure for, in all (default: 30); 0 measures nothing and "
-                             "works on the trials that are there")
-    parser.add_argument("--trials", type=int, metavar="N",
-                        help="at most so many trials for each method")
-    parser.add_argument("--tasks", metavar="I,J", default="",
-                        help="tune only these tasks, numbered as --list does")
-    parser.add_argument("--list", action="store_true", help="list the tasks and measure nothing")
-    parser.add_argument("--graph-tuner", action="store_true",
-                        help="also choose the layouts of the whole graph from AutoTVM's trials")
-    parser.add_argument("--any-layout", action="store_true",
-                        help="autotvm: also try blocks of channels other than one vector; each may "
-                             "cost conversions before and after its layer, which --graph-tuner "
-                             "weighs")
-    parser.add_argument("--tuner", choices=TUNERS, default="guided",
-                        help="how to search: by a model of this layer and of what was measured of "
-                             "others (guided, the default, which also ends a layer that nothing is "
-                             "to be gained of), by gradient-boosted trees (xgb; installs "
-                             "xgboost-cpu into build/tuning/site), a genetic algorithm (ga), one "
-                             "that deep Q-networks steer (ga-dqn), at random or in order; "
-                             "auto_scheduler and metaschedule learn with xgb unless it is random")
-    parser.add_argument("--history", type=Path, action="append", default=[], metavar="LOG",
-                        help="guided: a log of AutoTVM's of other machines to learn from before "
-                             "the first trial, as TopHub's; of several machines in it, those of "
-                             "the target's architecture count where there are any; may be repeated")
-    parser.add_argument("--seed", type=int, metavar="N",
-                        help="guided and ga-dqn: makes what is proposed repeatable")
-    parser.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
-                        help="to which auto_scheduler and metaschedule convert convolutions "
-                             "(default: NHWC, for which they have the better rules)")
-    parser.add_argument("--threads", type=int, metavar="N",
-                        help="threads that a measured kernel runs on (default: the cores)")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N",
-                        help="measurements of one trial (default: 3)")
-    parser.add_argument("--min-repeat-ms", type=int, default=20, metavar="MS",
-                        help="how long one measurement lasts at least (default: 20)")
-    parser.add_argument("--tracker", metavar="HOST:PORT",
-                        help="measure on a device behind an RPC tracker")
-    parser.add_argument("--device-key", metavar="KEY", help="the device's key at the tracker")
-    parser.add_argument("--device", metavar="KIND[:0]",
-                        help="measure on this machine's GPU, for a --target of its kind: opencl, "
-                             "vulkan or cuda")
-    parser.add_argument("--cc", metavar="COMPILER",
-                        help="what links for the device (default: the target's compiler)")
-    parser.add_argument("--from", dest="foreign", type=Path, action="append", default=[],
-                        metavar="LOG",
-                        help="also take the trials of another log, for this network's layers and "
-                             "this target; may be repeated")
-    parser.add_argument("--records-dir", type=Path, metavar="FOLDER",
-                        help="where the best records go (default: kernels/records; of a GPU, the "
-                             "folder records in --log-dir, for compile_model --tuning-records)")
-    parser.add_argument("--log-dir", type=Path, default=session.TUNING_DIR, metavar="FOLDER",
-                        help="where trials are kept (default: build/tuning)")
-    parser.add_argument("--replace", action="store_true",
-                        help="replace records that were measured on another machine or with "
-                             "another number of threads")
-    parser.add_argument("--evaluate", action=argparse.BooleanOptionalAction, default=None,
-                        help="compile with and without the records, compare the times of the "
-                             "whole network, and put into place only what is faster (default: "
-                             "where this machine or a board behind --tracker runs the target)")
-    parser.add_argument("--evaluate-seconds", type=float, default=10, metavar="S",
-                        help="how long the versions are run in turn (default: 10)")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
+    _add_kernels_flags(parser)
+    _add_search_flags(parser)
+    _add_measurement_flags(parser)
+    _add_records_flags(parser)
     args = parser.parse_args()
     if args.records_dir is None:
         is_gpu = find_target(args.target).device is not None
         args.records_dir = args.log_dir / "records" if is_gpu else selection.COMMITTED
     return args
+
+
+def _add_kernels_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("our kernels")
+    group.add_argument("--options", type=int, default=12, metavar="N",
+                       help="ours: kernels tried of one layer at most (default: 12)")
+    group.add_argument("--real-time", action="store_true",
+                       help="ours: measure above all other programs' priority, for machines that "
+                            "are not idle (needs the right to, as root has it)")
+    group.add_argument("--choices-dir", type=Path, default=choices.FOLDER, metavar="FOLDER",
+                       help="ours: where choices go (default: kernels/choices)")
+
+
+def _add_search_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("TVM's schedules")
+    group.add_argument("--method", default="autotvm", choices=(*METHODS, "all"),
+                       help="default: autotvm")
+    group.add_argument("--minutes", type=float, default=30, metavar="M",
+                       help="time to measure for, in all (default: 30); 0 measures nothing and "
+                            "works on the trials that are there")
+    group.add_argument("--trials", type=int, metavar="N",
+                       help="at most so many trials for each method")
+    group.add_argument("--tasks", metavar="I,J", default="",
+                       help="tune only these tasks, numbered as --list does")
+    group.add_argument("--list", action="store_true", help="list the tasks and measure nothing")
+    group.add_argument("--graph-tuner", action="store_true",
+                       help="also choose the layouts of the whole graph from AutoTVM's trials")
+    group.add_argument("--any-layout", action="store_true",
+                       help="autotvm: also try blocks of channels other than one vector; each may "
+                            "cost conversions before and after its layer, which --graph-tuner "
+                            "weighs")
+    group.add_argument("--tuner", choices=TUNERS, default="guided",
+                       help="how to search: by a model of this layer and of what was measured of "
+                            "others (guided, the default, which also ends a layer that nothing is "
+                            "to be gained of), by gradient-boosted trees (xgb; installs "
+                            "xgboost-cpu into build/tuning/site), a genetic algorithm (ga), one "
+                            "that deep Q-networks steer (ga-dqn), at random or in order; "
+                            "auto_scheduler and metaschedule learn with xgb unless it is random")
+    group.add_argument("--history", type=Path, action="append", default=[], metavar="LOG",
+                       help="guided: a log of AutoTVM's of other machines to learn from before "
+                            "the first trial, as TopHub's; of several machines in it, those of "
+                            "the target's architecture count where there are any; may be repeated")
+    group.add_argument("--seed", type=int, metavar="N",
+                       help="guided and ga-dqn: makes what is proposed repeatable")
+    group.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
+                       help="to which auto_scheduler and metaschedule convert convolutions "
+                            "(default: NHWC, for which they have the better rules)")
+
+
+def _add_measurement_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("where and how it is measured")
+    group.add_argument("--tracker", metavar="HOST:PORT",
+                       help="measure on a device behind an RPC tracker")
+    group.add_argument("--device-key", metavar="KEY", help="the device's key at the tracker")
+    group.add_argument("--device", metavar="KIND[:0]",
+                       help="measure on this machine's GPU, for a --target of its kind: opencl, "
+                            "vulkan or cuda")
+    group.add_argument("--cc", metavar="COMPILER",
+                       help="what links for the device (default: the target's compiler)")
+    group.add_argument("--threads", type=int, metavar="N",
+                       help="threads that a measured kernel runs on (default: the cores)")
+    group.add_argument("--repeat", type=int, default=3, metavar="N",
+                       help="measurements of one trial (default: 3)")
+    group.add_argument("--min-repeat-ms", type=int, default=20, metavar="MS",
+                       help="how long one measurement lasts at least (default: 20)")
+
+
+def _add_records_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is kept")
+    group.add_argument("--from", dest="foreign", type=Path, action="append", default=[],
+                       metavar="LOG",
+                       help="also take the trials of another log, for this network's layers and "
+                            "this target; may be repeated")
+    group.add_argument("--records-dir", type=Path, metavar="FOLDER",
+                       help="where the best records go (default: kernels/records; of a GPU, the "
+                            "folder records in --log-dir, for compile_model --tuning-records)")
+    group.add_argument("--log-dir", type=Path, default=session.TUNING_DIR, metavar="FOLDER",
+                       help="where trials are kept (default: build/tuning)")
+    group.add_argument("--replace", action="store_true",
+                       help="replace records that were measured on another machine or with "
+                            "another number of threads")
+    group.add_argument("--evaluate", action=argparse.BooleanOptionalAction, default=None,
+                       help="compile with and without the records, compare the times of the "
+                            "whole network, and put into place only what is faster (default: "
+                            "where this machine or a board behind --tracker runs the target)")
+    group.add_argument("--evaluate-seconds", type=float, default=10, metavar="S",
+                       help="how long the versions are run in turn (default: 10)")
 
 
 def make_job(args: argparse.Namespace) -> TuningJob:
