@@ -77,7 +77,7 @@ Timing timing_arguments(const Arguments& arguments, std::size_t first, std::size
 std::vector<double> measure(const std::function<void()>& call, const Timing& timing,
                             const std::function<void()>& before_repeat,
                             const std::function<void()>& after_calls) {
-  using Clock = std::chrono::steady_clock;
+  using SteadyClock = std::chrono::steady_clock;
   call();
   if (after_calls) after_calls();
   const CacheFiller filler(timing.cache_flush_bytes);
@@ -90,10 +90,10 @@ std::vector<double> measure(const std::function<void()>& call, const Timing& tim
     do {
       if (row_ms > 0) number = longer_row(number, row_ms, timing.min_repeat_ms);
       filler.fill();
-      const Clock::time_point start = Clock::now();
+      const SteadyClock::time_point start = SteadyClock::now();
       for (std::int64_t k = 0; k < number; ++k) call();
       if (after_calls) after_calls();
-      row_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      row_ms = std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
       if (row_ms == 0) ++zero_rows;
     } while (row_ms < static_cast<double>(timing.min_repeat_ms) && number < kMaxInt32 &&
              zero_rows < timing.limit_zero_time_iterations);
