@@ -46,8 +46,14 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
     tasks, preprocessing = _as_preset(_PRESETS[task], labels)
     (found,) = tasks
     if properties.get("head") == "RTDETRDecoder":
-        # Rows of a box in shares of the sides and a score for each class, of a squashed picture.
-        found.update({"form": "yolo-rows", "units": "normalized", "objectness": False, "nms": None})
+        # Rows of a box in shares of the sides, and either a score for each class or the best one
+        # and its class (since 8.4), of a squashed picture.
+        if (shapes[0] or (None,))[-1] == 4 + len(labels):
+            found.update({"form": "yolo-rows", "objectness": False, "nms": None})
+        else:
+            _as_rows(found)
+            found["box_format"] = "cxcywh"
+        found["units"] = "normalized"
         return tasks, replace(preprocessing, fit="squash", pad=None)
     if task == "pose":
         count, values = _value(properties, "kpt_shape", what)

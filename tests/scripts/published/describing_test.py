@@ -163,6 +163,8 @@ YOLO = {"stride": "32", "names": "{0: 'ball', 1: 'post'}", "task": "detect", "im
     ({"task": "obb"}, {"a": (1, 300, 7)}, {"form": "box-rows", "box_format": "cxcywh"}),
     ({"head": "RTDETRDecoder"}, {"a": (1, 300, 6)},
      {"form": "yolo-rows", "units": "normalized", "objectness": False, "nms": None}),
+    ({"head": "RTDETRDecoder", "names": "{0: 'a', 1: 'b', 2: 'c'}"}, {"a": (1, 300, 6)},
+     {"form": "box-rows", "units": "normalized", "box_format": "cxcywh"}),
     ({"task": "classify"}, {"a": (1, 2)}, {"kind": "classification", "activation": "none"}),
 ])
 def test_what_ultralytics_writes_into_the_file(tmp_path, change, outputs, expected):
