@@ -62,7 +62,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     opsets.setdefault("", 1)
     ends = {value.name for value in graph.output}
     nodes = needed(in_order(graph.node), ends)
-    beside = Beside(nodes)
+    beside = Beside(nodes, read=ends.union(*map(reads, nodes)))
     for index, node in enumerate(nodes):
         try:
             walk.run([node], scope, opsets, beside=beside)

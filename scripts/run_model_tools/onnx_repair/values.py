@@ -244,6 +244,8 @@ class Beside:
     nodes: list[onnx.NodeProto]
     made: dict[int, Any] = field(default_factory=dict)
     """What the rule of one of them has made for another, by id() of the latter."""
+    read: set[str] | None = None
+    """The names that they or the graph's outputs read, where that is known."""
 
 
 @dataclass
@@ -260,7 +262,7 @@ class Node:
     outputs: int
     """How many it has; those at the end that nobody names are not among them."""
     wanted: list[bool]
-    """Which of the outputs have a name."""
+    """Which of the outputs have a name, and as far as is known a reader."""
     scope: Any = None
     """Where the names in its subgraphs are looked up."""
     proto: onnx.NodeProto = field(default_factory=onnx.NodeProto)

@@ -369,8 +369,9 @@ def _node(proto: onnx.NodeProto, scope: dict[str, Thing | None], opset: int,
     node = Node(
         op=proto.op_type, domain=_domain(proto.domain), name=proto.name, opset=opset,
         inputs=inputs, attrs=Attributes({a.name: _attribute(a) for a in proto.attribute}),
-        outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
-        proto=proto, beside=beside)
+        outputs=len(proto.output), scope=scope, proto=proto, beside=beside,
+        wanted=[bool(name) and (beside.read is None or name in beside.read)
+                for name in proto.output])
     node.attrs.pop("consumed_inputs", None)
     return node
 

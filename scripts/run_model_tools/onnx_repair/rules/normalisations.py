@@ -24,8 +24,8 @@ def batch_normalization(walk: Walk, node: Node) -> list[Value | None]:
     if not node.attrs.get("spatial", 1) and scale.rank > 1:
         raise Refused("it normalises every place by itself (spatial=0)")
     trains = node.attrs.get("training_mode", 0) or (
-        node.opset < 7 and not node.attrs.get("is_test", 0) and node.outputs > 1
-        and any(node.wanted[1:]))
+        # Which outputs are named says so, whoever reads them.
+        node.opset < 7 and not node.attrs.get("is_test", 0) and any(node.proto.output[1:]))
     if not trains:
         kind = x.elem_type
         parameters = [cast(walk, v, kind) for v in (scale, bias, mean, variance)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from repaired_models import matches, noise, one, repaired, run, whole
+from onnx import TensorProto, helper
+from repaired_models import check, matches, model_of, noise, one, operators, repaired, run, whole
 
 from run_model_tools.errors import ToolError
 
@@ -23,6 +24,21 @@ def test_onnx_runtimes_own_operators(op, arrays, attrs):
     model, inputs = one(op, arrays, domain=MICROSOFT, **attrs)
     (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+def test_outputs_that_nothing_reads_are_none_whatever_they_are_named():
+    """As onnxscript's optimize_for_ort names the mean and the deviation of every node."""
+    nodes = [helper.make_node(op, [x, *more], [f"{op}{i}" for i in range(4)][:outputs],
+                              domain=domain, epsilon=1e-5) for op, x, more, outputs, domain in (
+        ("SkipLayerNormalization", "i0", ["i1", "scale", "shift"], 4, MICROSOFT),
+        ("LayerNormalization", "SkipLayerNormalization0", ["scale", "shift"], 3, ""))]
+    nodes.append(helper.make_node(
+        "Sub", ["LayerNormalization0", "SkipLayerNormalization3"], ["y"]))
+    inputs = {"i0": noise(2, 3, 8), "i1": noise(2, 3, 8)}
+    model = model_of(nodes, {name: (TensorProto.FLOAT, x.shape) for name, x in inputs.items()},
+                     {"y": TensorProto.FLOAT}, 18, {"scale": noise(8), "shift": noise(8)},
+                     imports=[helper.make_opsetid(MICROSOFT, 1)])
+    assert operators(check(model, inputs)).count("LayerNormalization") == 2
 
 
 @pytest.mark.parametrize("first, rows", [(0, 0), (1, 0), (1, 1)])
