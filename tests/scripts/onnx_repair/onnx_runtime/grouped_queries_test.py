@@ -138,6 +138,21 @@ def test_keys_that_count_may_be_told_at_run_time(past, new, total, valid, attrs)
             assert not other[b, :, count:].any()
 
 
+@pytest.mark.parametrize("past, new, valid", [(9, 1, [4, 6]), (9, 3, [7]), (9, 4, [4])])
+def test_their_number_may_be_told_at_run_time_too(past, new, valid):
+    """As files for the graphs of WebGPU count them, by the longest of a batch."""
+    arrays = [*(noise(len(valid), new, n * 16) for n in (4, 2, 2)),
+              *(noise(len(valid), 2, past, 16) for _ in range(2)),
+              np.array(valid, np.int32) - 1, np.array([max(valid)], np.int32)]
+    model, inputs = one("GroupQueryAttention", arrays, outputs=3, domain=MICROSOFT, num_heads=4,
+                        kv_num_heads=2)
+    (want, *caches), (have, *made) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    for cache, other in zip(caches, made, strict=True):
+        for b, count in enumerate(valid):
+            np.testing.assert_allclose(other[b, :, :count], cache[b, :, :count], rtol=1e-6)
+
+
 def test_a_cache_that_drops_keys_is_taken_where_it_need_not():
     arrays = [noise(1, 1, 64), noise(1, 1, 32), noise(1, 1, 32), noise(1, 2, 6, 16),
               noise(1, 2, 6, 16), np.array([4], np.int32), np.array([6], np.int32)]

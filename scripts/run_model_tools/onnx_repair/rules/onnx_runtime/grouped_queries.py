@@ -39,15 +39,13 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
         raise Refused("its queries see keys behind their places, or its products are an output")
     q, k, v = _queries_keys_values(walk, node, heads, of_keys)
     batch, _, new, size = q.shape
-    total = node.ints(6, "total_sequence_length")
-    if total is None or len(total) != 1:
-        raise Refused("it does not say how many keys there are (total_sequence_length)")
     past_keys, past_values = node.get(3), node.get(4)
     room = past_keys.shape[2] if past_keys is not None else 0
-    if attrs.get("sliding_window_cache", 0) and total[0] > room:
-        raise Refused(f"its cache has room for {room} of {total[0]} keys, and drops the oldest",
+    total = _total(node, room)
+    if attrs.get("sliding_window_cache", 0) and total > room:
+        raise Refused(f"its cache has room for {room} of {total} keys, and drops the oldest",
                       "give it room for all of them by --shape.")
-    earlier = _earlier(walk, node, new, total[0], room)
+    earlier = _earlier(walk, node, new, total, room)
     places = graph.op("Add", earlier, np.arange(new)[None])
     if attrs.get("do_rotary", 0):
         cosine, sine = node.tensor(7), node.tensor(8)
@@ -56,7 +54,7 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
                              interleaved=interleaved,
                              rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
     put = _with_earlier if earlier.array is None else _with_known
-    keys, values = (put(walk, x, past, earlier, total[0])
+    keys, values = (put(walk, x, past, earlier, total)
                     for x, past in ((k, past_keys), (v, past_values)))
     scale = float(attrs.get("scale") or 0) or 1 / math.sqrt(size)
     scores = graph.op("MatMul", graph.op("Mul", q, scale),
@@ -66,7 +64,7 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
         scores = graph.op("Mul", graph.op("Tanh", graph.op("Div", scores, cap)), cap)
     bias = node.get(10)
     if bias is not None:
-        scores = graph.op("Add", scores, padded(walk, bias, {3: (0, keys.shape[2] - total[0])}))
+        scores = graph.op("Add", scores, padded(walk, bias, {3: (0, keys.shape[2] - total)}))
     seen = _seen(walk, places, keys.shape[2], attrs.get("local_window_size", -1))
     lowest = graph.like(float(np.finfo(q.dtype).min), q)
     scores = graph.op("Where", seen, scores, lowest)
@@ -79,6 +77,19 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     y = reshaped(walk, transposed(walk, y, [0, 2, 1, 3]), (batch, new, heads * size))
     results: list[Value | None] = [y, keys, values]
     return results[:node.outputs]
+
+
+def _total(node: Node, room: int) -> int:
+    """How many keys there are at most: what the cache has room for, if only the run time knows, as
+    in files for the graphs of WebGPU, which count them by the mask."""
+    given = node.get(6)
+    if room and given is not None and given.array is None and given.known is None \
+            and node.get(10) is None:
+        return room
+    total = node.ints(6, "total_sequence_length")
+    if total is None or len(total) != 1:
+        raise Refused("it does not say how many keys there are (total_sequence_length)")
+    return total[0]
 
 
 def _weights(walk: Walk, scores: Value, sinks: Value | None, smooth: int) -> Value:
