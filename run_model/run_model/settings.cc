@@ -318,6 +318,7 @@ void read_list_devices_arguments(const std::vector<std::string>& positional) {
 
 void read_arguments(const std::vector<std::string>& positional, Settings& settings) {
   if (!positional.empty()) settings.model = positional[0];
+  while (settings.model.ends_with('/')) settings.model.pop_back();  // as shells complete folders
   if (positional.size() > 1) settings.artifacts = positional[1];
   switch (settings.action) {
     case Action::kRunPicture:

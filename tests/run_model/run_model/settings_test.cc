@@ -41,6 +41,10 @@ TEST(SettingsTest, ReadsThePositionalArguments) {
   EXPECT_EQ(settings.input_name, "input0");
 }
 
+TEST(SettingsTest, TheNameMayBeAFolderAsShellsCompleteIt) {
+  EXPECT_EQ(read({"net/", "dir/", "cat.png"}).model, "net");
+}
+
 TEST(SettingsTest, DefaultsGiveNoPreprocessing) {
   const Settings settings = read(kPicture);
   EXPECT_FALSE(settings.preprocessing.normalize.has_value());
