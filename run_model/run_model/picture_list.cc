@@ -23,14 +23,16 @@ namespace fs = std::filesystem;
 // No path is longer.
 constexpr std::size_t kLongestLine = 1 << 16;
 
-// The pictures of a folder in the order of their names.
+// The pictures of a folder in the order of their names, without hidden files: of those that a Mac
+// packs, each picture has one beside it that is none (._cat.jpg).
 std::vector<fs::path> pictures_of(const fs::path& folder) {
   std::vector<fs::path> pictures;
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path& path = entries->path();
-    if (is_picture_name(path) && !is_folder(path)) pictures.push_back(path);
+    const bool hidden = path.filename().native().starts_with('.');
+    if (!hidden && is_picture_name(path) && !is_folder(path)) pictures.push_back(path);
   }
   if (error) {
     throw Error(ErrorKind::kFile,

@@ -26,6 +26,12 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def visible(folder: Path) -> list[Path]:
+    """What a folder holds, by name, without hidden files, as a Mac packs beside others
+    (._cat.jpg)."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Writes `data` under another name in the same folder, then renames it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from run_model_tools.errors import MISMATCH, MISSING_FILE, USAGE, ToolError
-from run_model_tools.files import sha256_of
+from run_model_tools.files import sha256_of, visible
 from run_model_tools.pictures.preprocess import load_picture, preprocess
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import ModelInput
@@ -27,7 +27,7 @@ def find_pictures(folder: Path) -> list[Path]:
     """The folder's pictures, by name.  Raises ToolError (3) where there are none."""
     if not folder.is_dir():
         raise ToolError(MISSING_FILE, f"the folder of pictures {folder} is not there.")
-    found = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+    found = [p for p in visible(folder) if p.suffix.lower() in SUFFIXES and p.is_file()]
     if not found:
         raise ToolError(MISSING_FILE, f"{folder} has no pictures ({', '.join(SUFFIXES)}).")
     return found

@@ -52,7 +52,7 @@ class PicturesProgramTest : public ::testing::Test {
 
   std::string path(const std::string& name) const { return artifact_.path(name); }
 
-  // Two pictures, one file that is none, and one that nobody takes for one.
+  // Two pictures, one file that is none, and two that nobody takes for one.
   std::string folder_of_pictures() const {
     std::ifstream red(path("red.ppm"), std::ios::binary);
     const std::string picture((std::istreambuf_iterator<char>(red)), {});
@@ -60,6 +60,7 @@ class PicturesProgramTest : public ::testing::Test {
     artifact_.folder().write("pictures/c.PPM", picture);
     artifact_.folder().write("pictures/a.png", "no picture");
     artifact_.folder().write("pictures/labels.txt", "a\n");
+    artifact_.folder().write("pictures/._b.ppm", std::string("\0\5\x16\7", 4));
     return path("pictures");
   }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.evaluating.example import CLASSIFICATION, ClassTruth, DataSet, Example
+from run_model_tools.files import visible
 
 CLASSES = 1000
 SUFFIXES = (".jpeg", ".jpg", ".png", ".bmp", ".ppm", ".webp")
@@ -38,8 +39,7 @@ def read(folder: Path) -> DataSet:
 
 
 def _in_folders(folder: Path) -> list[Example]:
-    names = sorted(entry.name for entry in folder.iterdir()
-                   if entry.is_dir() and not entry.name.startswith("."))
+    names = [entry.name for entry in visible(folder) if entry.is_dir()]
     if not names:
         raise ToolError(MALFORMED_FILE, (
             f"{folder} has neither folders of classes nor val.txt nor LOC_val_solution.csv, so "
@@ -47,8 +47,7 @@ def _in_folders(folder: Path) -> list[Example]:
     index = _numbers_of(folder, names)
     examples = []
     for name in names:
-        pictures = sorted(p for p in (folder / name).iterdir()
-                          if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
+        pictures = [p for p in visible(folder / name) if p.suffix.lower() in SUFFIXES]
         examples += [Example(f"{name}/{p.name}", p, ClassTruth(index[name])) for p in pictures]
     if not examples:
         raise ToolError(MALFORMED_FILE, f"the folders of {folder} hold no pictures "

@@ -7,6 +7,7 @@ from pathlib import Path
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 from run_model_tools.evaluating.datasets.imagenet import SUFFIXES
 from run_model_tools.evaluating.example import SEGMENTATION, DataSet, Example, MaskTruth
+from run_model_tools.files import visible
 
 PICTURES, MASKS, LISTS = "JPEGImages", "SegmentationClass", "ImageSets/Segmentation"
 
@@ -19,7 +20,7 @@ def read(folder: Path, list_name: str | None) -> DataSet:
             raise ToolError(MISSING_FILE, f"{folder / part} is no folder: pictures are expected in "
                                           f"{PICTURES} and their masks (.png) in {MASKS}.")
     pictures: dict[str, Path] = {}
-    for path in sorted((folder / PICTURES).iterdir()):
+    for path in visible(folder / PICTURES):
         if path.suffix.lower() in SUFFIXES:
             if path.stem in pictures:
                 raise ToolError(MALFORMED_FILE, f"{path} and {pictures[path.stem].name} would "
@@ -50,4 +51,4 @@ def _stems(folder: Path, list_name: str | None) -> list[str]:
     if list_name is not None:
         raise ToolError(USAGE, f"{path} is not there: name one of the lists in {path.parent}, or "
                                "none for all pictures that have a mask.")
-    return sorted(mask.stem for mask in (folder / MASKS).glob("*.png"))
+    return sorted(mask.stem for mask in visible(folder / MASKS) if mask.suffix == ".png")

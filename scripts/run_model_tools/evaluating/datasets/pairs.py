@@ -7,6 +7,7 @@ from pathlib import Path
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.evaluating.datasets.imagenet import SUFFIXES
 from run_model_tools.evaluating.example import MAP, DataSet, Example, ImageTruth, MapTruth
+from run_model_tools.files import visible
 
 MAP_SUFFIXES = (".npy", ".png")
 
@@ -39,7 +40,7 @@ def _by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
         raise ToolError(MISSING_FILE, f"{folder} is no folder: one with pictures, and one with "
                                       "what is true of them, are expected.")
     files: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
+    for path in visible(folder):
         if path.suffix.lower() in suffixes:
             if path.stem in files:
                 raise ToolError(MALFORMED_FILE, f"{path} and {files[path.stem].name} differ in "
