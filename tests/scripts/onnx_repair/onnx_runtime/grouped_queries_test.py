@@ -169,7 +169,34 @@ def test_a_cache_that_drops_keys_is_taken_where_it_need_not():
         repaired(model, inputs)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("attrs, epsilons", [
+    ({"qk_norm_epsilon": 0.1}, (0.1, 0.1)), ({}, (1e-6, 1e-6)),
+    ({"q_norm_epsilon": 0.2, "k_norm_epsilon": 0.05, "qk_norm_epsilon": 1.0}, (0.2, 0.05))])
+def test_queries_and_keys_may_be_normalised_before_they_are_turned(attrs, epsilons, packed):
+    """As attention of queries and keys that NumPy has normalised."""
+    q, k, v = (noise(1, 1, n * 16) * n for n in (4, 2, 2))
+    weights = noise(16), noise(16) + 1
+    common = [noise(1, 2, 5, 16), noise(1, 2, 5, 16), np.array([5], np.int32),
+              np.array([6], np.int32), noise(6, 8), noise(6, 8) - 0.3]
+    options = {"outputs": 3, "domain": MICROSOFT, "constants": (5, 6), "num_heads": 4,
+               "kv_num_heads": 2, "do_rotary": 1}
+    plain = []
+    for x, weight, epsilon in zip((q, k), weights, epsilons):
+        heads = x.reshape(1, 1, -1, 16).astype(np.float64)
+        heads = heads / np.sqrt((heads ** 2).mean(-1, keepdims=True) + epsilon) * weight
+        plain.append(heads.reshape(x.shape).astype(np.float32))
+    model, inputs = one("GroupQueryAttention", [*plain, v, *common], **options)
+    wanted = run(model, inputs)
+    given = [np.concatenate([q, k, v], 2), None, None] if packed else [q, k, v]
+    model, inputs = one("GroupQueryAttention", [*given, *common, *[None] * 5, *weights],
+                        **options, **attrs)
+    for want, have in zip(wanted, run(repaired(model, inputs), inputs), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("more, constants, said", [
+    ([None] * 9 + [np.ones(1, np.int32)], (5, 6), "how many of the new keys count"),
     ([None] * 5 + [np.ones(1, np.float32)], (5, 6), "its cache is quantised")])
 def test_groups_of_queries_that_nobody_could_check_are_refused(more, constants, said):
     arrays = [noise(1, 6, 32), noise(1, 6, 16), noise(1, 6, 16), None, None,

@@ -20,8 +20,7 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
-@rule("GroupQueryAttention", domain=DOMAIN, ignored=(
-    "k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon"))
+@rule("GroupQueryAttention", domain=DOMAIN)
 def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """A query sees the keys up to its own place, which begins after those of earlier steps.
 
@@ -30,14 +29,17 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     graph, attrs = walk.graph, node.attrs
     heads, of_keys = attrs["num_heads"], attrs["kv_num_heads"]
     interleaved = attrs.get("rotary_interleaved", 0)  # Of nothing where nothing is turned.
-    if any(node.get(index) is not None for index in range(12, len(node.inputs))):
-        raise Refused("its cache is quantised, or its queries are normalised")
     if attrs.get("kv_cache_bit_width", 0) or any(
-            attrs.get(f"{of}_quant_type", "NONE") != "NONE" for of in "kv"):
+            attrs.get(f"{of}_quant_type", "NONE") != "NONE" for of in "kv") or any(
+            node.get(index) is not None for index in (12, 13)):
         raise Refused("its cache is quantised")
+    if node.get(16) is not None:
+        raise Refused("it says how many of the new keys count (query_seqlens)")
     if not attrs.get("causal", 1) or attrs.get("qk_output", 0):
         raise Refused("its queries see keys behind their places, or its products are an output")
     q, k, v = _queries_keys_values(walk, node, heads, of_keys)
+    q, k = (_normalised(walk, node, x, of, weight) for x, of, weight in (
+        (q, "q", node.get(14)), (k, "k", node.get(15))))
     batch, _, new, size = q.shape
     past_keys, past_values = node.get(3), node.get(4)
     room = past_keys.shape[2] if past_keys is not None else 0
@@ -111,6 +113,17 @@ def _queries_keys_values(walk: Walk, node: Node, heads: int, of_keys: int) -> li
         q, k, v = walk.graph.ops("Split", [q, np.array(
             [heads * size, of_keys * size, of_keys * size])], 3, axis=2)
     return [in_heads(walk, q, heads), in_heads(walk, k, of_keys), in_heads(walk, v, of_keys)]
+
+
+def _normalised(walk: Walk, node: Node, x: Value, of: str, weight: Value | None) -> Value:
+    """Each head by itself, before it is turned, as files for GPUs have Qwen 3's."""
+    common = float(node.attrs.get("qk_norm_epsilon", 1e-6))
+    epsilon = float(node.attrs.get(f"{of}_norm_epsilon", common))
+    if weight is None:
+        return x
+    normalised: Value = walk.node_in("SimplifiedLayerNormalization", 17, [x, weight], 1,
+                                     epsilon=epsilon)
+    return normalised
 
 
 def _earlier(walk: Walk, node: Node, new: int, total: int, room: int) -> Value:
