@@ -99,6 +99,17 @@ def packed(whole, bits):
     return (parts << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
 
 
+def test_weights_as_they_lie_for_a_gpu_are_refused():
+    """With a row for each input, as onnxruntime-genai's builder writes them for CUDA."""
+    given = [noise(3, 8), noise(3, 4), np.zeros((4, 8, 16), np.uint8), np.ones((4, 16, 2), "f4"),
+             None, np.zeros((4, 8, 8), np.uint8), np.ones((4, 8, 2), "f4")]
+    model, inputs = one("QMoE", given, domain="com.microsoft", k=2, expert_weight_bits=8,
+                        block_size=4, constants=(2, 3, 5, 6), activation_type="swiglu",
+                        swiglu_fusion=1)
+    with pytest.raises(ToolError, match="8 rows and its scales 16, as they lie for a GPU"):
+        repaired(model, inputs)
+
+
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("block", [0, 4])
 @pytest.mark.parametrize("shifted", [False, True])

@@ -59,6 +59,10 @@ def _of_few_bits(walk: Walk, node: Node, name: str, weights: int, scales: int,
     packed, scale = node.constant(weights, "its weights"), node.constant(scales, "its scales")
     zero = node.constant(zeros, "its zero points")
     assert packed is not None and scale is not None
+    if packed.shape[:2] != scale.shape[:2]:
+        # CUTLASS's have a row for each input.
+        raise Refused(f"its weights have {packed.shape[1]} rows and its scales {scale.shape[1]}, "
+                      "as they lie for a GPU", "build the model for CPUs or WebGPU.")
     whole = unpacked(packed, bits).astype(np.float32)
     zero = (np.full(scale.shape, 1 << (bits - 1)) if zero is None
             else unpacked(zero, bits)[..., :scale.shape[-1]])
