@@ -1,11 +1,9 @@
 #include <run_model/labels.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <optional>
 
 #include <run_model/error.h>
 #include "base/file.h"
@@ -65,38 +63,35 @@ bool has_synset_id(std::string_view line) {
   return line.substr(1, kSynsetDigits).find_first_not_of("0123456789") == line.npos;
 }
 
-// Functions are cold, that is small rather than fast, since they are called once.
+// The number that a line begins with, apart from what follows.
+std::optional<std::size_t> number_of(std::string_view line) {
+  const auto number = take_number<std::size_t>(line);
+  return line.find_first_of(" \t:;,=") == 0 ? number : std::nullopt;
+}
 
-// Lines that are numbered from 0 or 1 on, each with a number of its own, but not in that order, as
-// where the numbers were sorted as text: the labels would be other classes'.
-[[gnu::cold]] void check_numbers(const std::vector<std::string_view>& lines,
-                                 const std::string& name) {
-  std::vector<std::size_t> numbers;
-  for (std::string_view rest : lines) {
-    const auto number = take_number<std::size_t>(rest);
-    if (!number || rest.find_first_of(" \t:;,=") != 0) return;
-    numbers.push_back(*number);
+// Refuses lines that are numbered from 0 or 1 on, each with a number of its own, but not in that
+// order, as where the numbers were sorted as text: the labels would be other classes'.
+void check_numbers(const std::vector<std::string_view>& lines, const std::string& name) {
+  std::size_t first = 1;
+  for (const std::string_view line : lines) {
+    if (number_of(line) == 0U) first = 0;
   }
-  const std::size_t first = std::find(numbers.begin(), numbers.end(), 0) == numbers.end() ? 1 : 0;
-  std::vector<bool> seen(first + numbers.size());
-  std::size_t right = 0;  // lines before the first that is not in its place
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::size_t number = numbers[i];
-    if (number < first || number >= seen.size() || seen[number]) return;
-    seen[number] = true;
-    if (right == i && number == first + i) ++right;
+  std::string seen(lines.size(), '\0');
+  std::size_t wrong = lines.size();
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const std::optional<std::size_t> number = number_of(lines[i]);
+    if (!number || *number - first >= lines.size() || seen[*number - first] != 0) return;
+    seen[*number - first] = 1;
+    if (*number != first + i) wrong = i;
   }
-  if (right == numbers.size()) return;
-  fail(name,
-       "line " + std::to_string(right + 1) + " has the number " + std::to_string(numbers[right]) +
-           ", expected " + std::to_string(first + right),
+  if (wrong == lines.size()) return;
+  fail(name, "line " + std::to_string(wrong + 1) + " has another number than its place",
        "sort the lines by their numbers");
 }
 
 }  // namespace
 
-[[gnu::cold]] std::vector<std::string> parse_labels(std::string_view text,
-                                                    const std::string& name) {
+std::vector<std::string> parse_labels(std::string_view text, const std::string& name) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::vector<std::string_view> lines = split_lines(text);
   if (lines.empty()) fail(name, "it is empty");
@@ -119,27 +114,19 @@ bool has_synset_id(std::string_view line) {
   return labels;
 }
 
-[[gnu::cold]] std::vector<std::string> read_labels(const std::filesystem::path& path) {
-  const bool folder = is_folder(path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file || folder) {
-    throw Error(ErrorKind::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +
-                                      std::strerror(folder ? EISDIR : errno));
+std::vector<std::string> read_labels(const std::filesystem::path& path) {
+  const std::string name = path_in_quotes(path);
+  const OwnedFd file = open_to_read(path);
+  std::optional<std::vector<std::byte>> bytes;
+  if (file) bytes = read_to_end(file.get(), kMaxFileBytes + 1);
+  if (!bytes) {
+    throw Error(ErrorKind::kFile,
+                "cannot read the label file " + name + ": " + std::strerror(errno));
   }
-  // Piece by piece: a buffer for the largest file would cost more memory than a whole small model.
-  std::string text;
-  std::array<char, 1 << 14> piece;
-  do {
-    file.read(piece.data(), piece.size());
-    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMaxFileBytes) {
-      fail(path_in_quotes(path), "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
-    }
-  } while (file);
-  if (file.bad()) {
-    throw Error(ErrorKind::kFile, "cannot read the label file " + path_in_quotes(path));
+  if (bytes->size() > kMaxFileBytes) {
+    fail(name, "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
   }
-  return parse_labels(text, path_in_quotes(path));
+  return parse_labels(as_text(*bytes), name);
 }
 
 void check_label_count(std::size_t labels, std::size_t outputs, const std::filesystem::path& path) {

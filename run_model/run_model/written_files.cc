@@ -105,9 +105,10 @@ void check_written_files(const Settings& settings) {
 }
 
 bool is_picture_name(const fs::path& path) {
-  return has_ending(path, {".png",  ".apng", ".jpg",  ".jpeg", ".jpe", ".jfif", ".bmp",  ".gif",
-                           ".pnm",  ".ppm",  ".pgm",  ".pbm",  ".psd", ".tga",  ".webp", ".tif",
-                           ".tiff", ".heic", ".heif", ".avif", ".jp2", ".jxl",  ".pam",  ".hdr"});
+  return has_ending(path,
+                    {".png",  ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif",  ".pnm",
+                     ".ppm",  ".pgm",  ".pbm", ".psd",  ".tga", ".webp", ".tif", ".tiff", ".heic",
+                     ".heif", ".avif", ".jp2", ".j2k",  ".jxl", ".pam",  ".hdr", ".exr",  ".qoi"});
 }
 
 }  // namespace run_model

@@ -52,7 +52,7 @@ TEST(LabelsTest, LeavesOutSynsetIdsWhereEveryLineHasOne) {
 }
 
 TEST(LabelsTest, RefusesNumbersThatAreInAnotherOrder) {
-  EXPECT_EQ(code_of("0: a\n2: c\n1: b\n", "line 2 has the number 2, expected 1"),
+  EXPECT_EQ(code_of("0: a\n2: c\n1: b\n", "line 2 has another number than its place"),
             ErrorKind::kFormat);
   EXPECT_EQ(code_of("2 b\n1 a\n", "sort the lines by their numbers"), ErrorKind::kFormat);
   for (const std::string numbered :

@@ -134,7 +134,7 @@ TEST(Format, ForeignFilesAreNamed) {
        "HEIF"},
       {"\0\0\0\x18"
        "ftypisom"sv,
-       "a video; PNG, JPEG, WebP, BMP, PNM, GIF, PSD and TGA pictures can be read; take its "
+       "a video; PNG, JPEG, WebP, BMP, PNM, GIF, PSD and TGA pictures can be read; take "
        "pictures out"},
       {"II+\0\x08\0\0\0"sv, "BigTIFF"},
       {"\xFF\x4F\xFF\x51\0\x2F"sv, "JPEG 2000"},
@@ -155,12 +155,12 @@ TEST(Format, ForeignFilesAreNamed) {
       {"<svg xmlns="sv, "SVG"},
       {"%PDF-1.4\n%\xE2\xE3\xCF\xD3\n"sv, "PDF document"},
       {"\xEF\xBB\xBF\r\n <!doctype HTML>\n<html>"sv, "an HTML page"},
-      {"<HTML><head>"sv, "what a server answered instead of the picture"},
+      {"<HTML><head>"sv, "download the picture again"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:"sv, "git lfs pull"},
       {""sv, "empty"},
       {"n01440764 tench\nn01443537 goldfish\n"sv,
        "not a picture of a known format, but text: 'n01440764 tench'"},
-      {"text\n\1\2\3"sv, "not a picture of a known format; "},
+      {"text\n\1\0\3"sv, "not a picture of a known format; "},
       {"text \x80"sv, "not a picture of a known format; "},
   };
   for (const auto& expected : cases) {
