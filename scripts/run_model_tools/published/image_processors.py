@@ -96,9 +96,10 @@ class _Processor:
         number = self._value.get("resample")
         if number is None:
             number = self._kind.resample
-        if number not in _RESIZERS:
-            self._refuse(f"resizes by the filter {_OTHER_FILTERS.get(number, number)}, and there "
-                         f"are nearest, bilinear and bicubic")
+        if not isinstance(number, int) or number not in _RESIZERS:
+            other = _OTHER_FILTERS.get(number) if isinstance(number, int) else None
+            self._refuse(f"resizes by the filter {other or repr(number)}, and there are nearest, "
+                         "bilinear and bicubic")
         return _RESIZERS[number]
 
     # Where the input lies in the picture.
@@ -145,9 +146,8 @@ class _Processor:
         share = self._value.get("crop_pct", 0.875 if self._name == "ConvNext" else 0.9)
         if share is None:
             return side
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-            self._refuse(f"has a crop_pct of {share!r}, where a number above 0 and at most 1 is "
-                         "expected")
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.01 < share <= 1:
+            self._refuse(f"has a crop_pct of {share!r}, where a number up to 1 is expected")
         return int(side / share)
 
     def _size(self, name: str, both_sides: bool) -> dict[str, int]:
@@ -193,7 +193,8 @@ class _Processor:
         factor = self._value.get("rescale_factor")
         if factor is None:
             return 255.0
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not (
+                1e-9 < factor < 1e9):
             self._refuse(f"has a rescale_factor of {factor!r}, where a number above 0 is expected")
         divisor = 1 / factor
         # 0.00392156862745098 is a 255th.

@@ -35,8 +35,8 @@ def preprocessing_of(value: dict[str, Any], what: str, side: int | None = None) 
 
     def number(name: str) -> float:
         found = given.get(name)
-        if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 < found <= 1:
-            refuse(f"has a {name} of {found!r}, where a number above 0 and at most 1 is expected")
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0.01 < found <= 1:
+            refuse(f"has a {name} of {found!r}, where a number up to 1 is expected")
         return found
 
     def square(name: str) -> int:
@@ -51,15 +51,19 @@ def preprocessing_of(value: dict[str, Any], what: str, side: int | None = None) 
             side == square("test_input_size")):
         share = number("test_crop_pct") if "test_crop_pct" in given else share
     crop = side or square("input_size")
-    if given["interpolation"] not in _RESIZERS:
-        refuse(f"resizes by {given['interpolation']!r}, and there are {' and '.join(_RESIZERS)}")
+    filter_, mode = str(given["interpolation"]), str(given["crop_mode"])
+    if filter_ not in _RESIZERS:
+        refuse(f"resizes by {filter_!r}, and there are {' and '.join(_RESIZERS)}")
     resize = math.floor(crop / share)
     fits = {"center": {"fit": "crop", "resize": resize, "crop": crop},
             "squash": {"fit": "squash-crop", "resize": resize, "crop": crop}}
-    if given["crop_mode"] not in fits:
-        refuse(f"has the crop_mode {given['crop_mode']!r}, and there are {' and '.join(fits)}")
-    fit = fits[given["crop_mode"]]
-    return from_json({"resizer": _RESIZERS[given["interpolation"]],
-                      **({"fit": "squash"} if resize == crop and fit["fit"] != "crop" else fit),
-                      "color_order": "RGB", "divide_by": 255.0,
-                      "mean": list(given["mean"]), "std": list(given["std"])}, what)
+    if mode not in fits:
+        refuse(f"has the crop_mode {mode!r}, and there are {' and '.join(fits)}")
+    fit = {"fit": "squash"} if mode == "squash" and resize == crop else fits[mode]
+    return from_json({"resizer": _RESIZERS[filter_], **fit, "color_order": "RGB",
+                      "divide_by": 255.0, "mean": _listed(given["mean"]),
+                      "std": _listed(given["std"])}, what)
+
+
+def _listed(numbers: Any) -> Any:
+    return list(numbers) if isinstance(numbers, tuple) else numbers

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
-from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.tasks import presets
+from run_model_tools.tasks.description import check_tasks
 
 _PRESETS = {"detect": "yolov8", "segment": "yolov8_segmentation", "pose": "yolov8_pose",
             "obb": "yolov8_obb"}
@@ -32,7 +33,7 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
     names = _value(properties, "names", what)
     if isinstance(names, list):
         names = dict(enumerate(names))
-    if not isinstance(names, dict) or sorted(names) != list(range(len(names))):
+    if not isinstance(names, dict) or set(names) != set(range(len(names))):
         raise ToolError(MALFORMED_FILE, f"{what}: its names are not those of the classes 0, 1 ….")
     labels = [str(names[number]) for number in range(len(names))]
     task = properties.get("task")
@@ -56,8 +57,12 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
         found["units"] = "normalized"
         return tasks, replace(preprocessing, fit="squash", pad=None)
     if task == "pose":
-        count, values = _value(properties, "kpt_shape", what)
-        found["keypoints"] = {"count": count, "values": values}
+        points = _value(properties, "kpt_shape", what)
+        if not isinstance(points, (list, tuple)) or len(points) != 2:
+            raise ToolError(MALFORMED_FILE, f"{what}: its kpt_shape is {points!r}, where a number "
+                                            "of points and of values of each are expected.")
+        found["keypoints"] = {"count": points[0], "values": points[1]}
+        check_tasks(found, what)
     if len(shapes[0] or ()) == 3 and _is_suppressed(found, len(labels), shapes[0] or ()):
         _as_rows(found)
     return tasks, preprocessing
@@ -85,10 +90,11 @@ def _classification(properties: Mapping[str, str], labels: list[str], what: str,
     """Of classify_transforms() in ultralytics/data/augment.py: the short side becomes the input's,
     and its middle is taken."""
     size = _value(properties, "imgsz", what)
-    side = size[0] if isinstance(size, list) else size
+    side = size[0] if isinstance(size, list) and size else size
     return ([{"kind": "classification", "output": 0, "activation": "none", "labels": labels}],
-            Preprocessing("pil-bilinear", "crop", "RGB", 255.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0),
-                          resize=side, crop=side))
+            from_json({"resizer": "pil-bilinear", "fit": "crop", "resize": side, "crop": side,
+                       "color_order": "RGB", "divide_by": 255.0, "mean": [0.0] * 3,
+                       "std": [1.0] * 3}, what))
 
 
 def _extra_values(task: dict[str, Any]) -> int:

@@ -188,7 +188,11 @@ def test_yolov5_says_no_task(tmp_path):
     ({"names": "__import__('os')"}, "its names cannot be read"),
     ({"names": "{0: 'ball'"}, "its names cannot be read"),
     ({"names": "[]" * 600_000}, "not those of the classes"),
+    ({"names": "{0: 'ball', 'x': 'post'}"}, "not those of the classes"),
     ({"task": "panoptic"}, "its task is 'panoptic'"),
+    ({"task": "pose", "kpt_shape": "17"}, "its kpt_shape is 17"),
+    ({"task": "pose", "kpt_shape": "[17, 'x']"}, "keypoints"),
+    ({"task": "classify", "imgsz": "[]"}, "resize"),
     ({"names": "['ball']"}, "1 labels")])
 def test_what_ultralytics_never_writes_is_not_taken(tmp_path, change, words):
     said = described(model_of(tmp_path, {"output0": (1, 6, 21)}, {**YOLO, **change}))

@@ -61,6 +61,26 @@ def test_what_has_no_equal_is_refused(change, words):
     assert refused.value.code == MALFORMED_FILE
 
 
+JUNK = [None, True, -1, 0, 1e-320, 1e300, float("nan"), "x", [], [1], [[]], {}, {"height": []}]
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=name_of)
+def test_anything_else_is_taken_or_refused_in_a_sentence(case):
+    config = case["config"]
+    is_timm = timm_models.is_timm(config)
+    said = config["pretrained_cfg"] if is_timm else config
+    for key in said:
+        for junk in JUNK:
+            changed = {**said, key: junk}
+            try:
+                if is_timm:
+                    timm_models.preprocessing_of({"pretrained_cfg": changed}, "it", 21)
+                else:
+                    image_processors.preprocessing_of(changed, "it")
+            except ToolError as error:
+                assert str(error).startswith("it")
+
+
 @pytest.mark.parametrize("change,words", [
     ({"crop_mode": "border"}, "crop_mode 'border'"), ({"interpolation": "lanczos"}, "'lanczos'"),
     ({"crop_pct": 0}, "a crop_pct of 0"), ({"input_size": [1, 28, 28]}, "an input_size of"),
