@@ -28,6 +28,7 @@ from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads, with_outputs
 from run_model_tools.onnx_repair.plugins import with_functions
 from run_model_tools.onnx_repair.repair import load, repair
+from run_model_tools.onnx_repair.rules.onnx_runtime import DOMAIN
 from run_model_tools.onnx_repair.stored_tensors import stored_bytes, tensors_of
 from run_model_tools.onnx_repair.values import FLOAT4, LATER, array_of
 
@@ -147,6 +148,8 @@ def _mistake_of_onnxruntime(model: onnx.ModelProto) -> str | None:
     for node in model.graph.node:
         if node.op_type == "MultiHeadAttention" and len(node.input) > 4 and node.input[4]:
             return "ONNX Runtime 1.20 leaves out the mask of MultiHeadAttention"
+        if _may_share_a_bias(model, node):
+            return "ONNX Runtime 1.20 reads others for a bias of each sample that all heads share"
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "GroupQueryAttention" and attrs.get("local_window_size") == 1:
             return "ONNX Runtime 1.20 looks at two keys where local_window_size is 1"
@@ -248,6 +251,18 @@ def _constants_of_float16(model: onnx.ModelProto) -> set[str]:
 
 def _rounds_float16(node: onnx.NodeProto, halves: set[str]) -> bool:
     return node.op_type == "QuantizeLinear" and node.input[1] in halves
+
+
+def _may_share_a_bias(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
+    """Whether attention may have a bias [samples, 1, ...] of several samples."""
+    if node.op_type not in ("Attention", "MultiHeadAttention") or len(node.input) < 6 \
+            or node.domain != DOMAIN or not node.input[5]:
+        return False
+    shapes = [tensor.dims for tensor in model.graph.initializer if tensor.name == node.input[5]]
+    shapes += [[d.dim_value for d in value.type.tensor_type.shape.dim]
+               for value in (*model.graph.input, *model.graph.value_info)
+               if value.name == node.input[5]]
+    return not any(len(shape) == 4 and (shape[0] == 1 or shape[1] > 1) for shape in shapes)
 
 
 def _may_begin_behind(attrs: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from repaired_models import FLOAT, model_of, noise, one, repaired, run
+from repaired_models import FLOAT, attention, model_of, noise, one, repaired, run
 
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
@@ -90,3 +90,18 @@ def test_what_nobody_here_knows_is_compared_with_its_repaired_form(tmp_path):
     want = x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-3) * scale
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
     assert who == REPAIRED
+
+
+@pytest.mark.parametrize("samples, heads, by", [(2, 1, REPAIRED), (2, 4, "onnxruntime"),
+                                                (1, 1, "onnxruntime")])
+def test_biases_of_attention_are_those_that_the_model_has(samples, heads, by, tmp_path):
+    """ONNX Runtime 1.20 reads others where all heads share each sample's."""
+    q, k, v, bias = *(noise(2, 3, 8) * n for n in (1, 2, 3)), noise(samples, heads, 3, 3) * 2
+    model, inputs = one("MultiHeadAttention", [q, k, v, None, None, bias], num_heads=4,
+                        domain="com.microsoft")
+    onnx.save(model, str(tmp_path / "net.onnx"))
+    (have,), who = read_model(tmp_path / "net.onnx").run_by(inputs)
+    want = attention(*(np.moveaxis(x.reshape(2, 3, 4, 2), 2, 1) for x in (q, k, v)), bias)
+    np.testing.assert_allclose(have, np.moveaxis(want, 1, 2).reshape(2, 3, 8), rtol=1e-4,
+                               atol=1e-5)
+    assert who == by
