@@ -168,7 +168,10 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
                     continue
                 steps, totals = found
                 rounded = {name: -(-base[name] // step) * step for name, step in steps.items()}
-                if takes(with_totals(totals, rounded)):
+                # Of 1 beside any other one takes all: it is spread over the other.
+                apart = {name: step * (n + 2) if rounded[name] == step else rounded[name]
+                         for n, (name, step) in enumerate(steps.items())}
+                if all(takes(with_totals(totals, sizes)) for sizes in (rounded, apart)):
                     return replace(_with_bounds(model, inputs, rounded, steps, totals, takes),
                                    reason=reason)
     raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "

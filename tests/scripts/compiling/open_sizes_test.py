@@ -475,3 +475,13 @@ def test_an_extent_of_which_one_size_is_taken_is_not_open(tmp_path):
     found = open_sizes(read_model(path), {"x": (1, 5, 4)})
     assert found.inputs == {"x": (1, "words", 4)}
     assert list(found.most) == ["words"]
+
+
+def test_extents_that_are_taken_beside_1_only_are_not_apart(tmp_path):
+    """A mask whose extents have names of their own, as PyTorch's older exporter gives them."""
+    path = save_network(tmp_path / "mask.onnx", """
+    (float[rows,words] x, float[mask_rows,mask_words] m) => (float[] y) {
+        y = Mul(x, m)
+    }""", {}, 18)
+    assert open_sizes(read_model(path), {}).inputs == {
+        "x": ("axis_0", "axis_1"), "m": ("axis_0", "axis_1")}
