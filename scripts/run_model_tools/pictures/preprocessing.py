@@ -9,8 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
 from run_model_tools.files import read_json
+
+WEIGHTS = DATA_ROOT / "artifacts" / "torchvision_weights.json"
 
 RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil-nearest", "pil13-bilinear",
             "pil13-bicubic", "cv2-linear", "cv2-warp")
@@ -67,6 +70,16 @@ PRESETS = {
     "caffe": Preprocessing("pil-bilinear", "crop", "BGR", 1.0, (104.0, 117.0, 123.0),
                            (1.0, 1.0, 1.0), resize=256, crop=224),
 }
+
+
+def of_weights(name: str) -> Preprocessing | None:
+    """Of torchvision's trained classifiers, by the name of their weights, such as
+    ResNet50_Weights.IMAGENET1K_V2 or .DEFAULT; None where there are none of that name."""
+    for group in read_json(WEIGHTS, 1)["groups"]:
+        if name in group.pop("weights"):
+            return from_json({**group, "fit": "crop", "color_order": "RGB", "divide_by": 255.0},
+                             str(WEIGHTS))
+    return None
 
 
 def from_json(value: Any, what: str) -> Preprocessing:
@@ -162,7 +175,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "any of these it is --task's, or taken from MODEL.model.json beside MODEL, from MODEL "
         "itself (Ultralytics) or from what Hugging Face has beside it, if that exists.")
     group.add_argument("--preprocessing", metavar="WHAT",
-                       help="imagenet (torchvision's), caffe, none, or a JSON file, also Hugging "
+                       help="imagenet (torchvision's first weights), torchvision's name of others "
+                            "(ResNet50_Weights.DEFAULT), caffe, none, or a JSON file, also Hugging "
                             "Face's preprocessor_config.json or timm's config.json")
     group.add_argument("--resizer", choices=RESIZERS)
     group.add_argument("--fit", choices=FITS)
@@ -195,8 +209,11 @@ def from_flags(args: argparse.Namespace, model: Path, default: Preprocessing | N
     elif Path(args.preprocessing).exists():
         base, labels = read(Path(args.preprocessing))
     else:
-        raise ToolError(USAGE, f"--preprocessing {args.preprocessing} is neither imagenet, caffe, "
-                               "none nor a file.")
+        base = of_weights(args.preprocessing)
+        if base is None:
+            raise ToolError(USAGE, f"--preprocessing {args.preprocessing} is neither imagenet, "
+                                   "caffe, none, a file nor weights of a classifier of "
+                                   "torchvision, as ResNet50_Weights.IMAGENET1K_V2.")
     pieces = ("resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean", "std")
     changes = {piece: getattr(args, piece) for piece in pieces if getattr(args, piece) is not None}
     if not changes:

@@ -115,3 +115,13 @@ def test_bad_files_are_refused(tmp_path, text):
     with pytest.raises(ToolError) as caught:
         preprocessing.read_file(path)
     assert caught.value.code == 4 and "p.json" in str(caught.value)
+
+
+def test_weights_of_torchvision_go_by_their_names(tmp_path):
+    flags = parse("--preprocessing", "ResNet50_Weights.DEFAULT", "--color-order", "BGR")
+    spec, _ = preprocessing.from_flags(flags, tmp_path / "net.onnx")
+    assert (spec.resizer, spec.resize, spec.crop, spec.color_order) == (
+        "pil-bilinear", 232, 224, "BGR")
+    with pytest.raises(ToolError, match="nor weights of a classifier") as refused:
+        preprocessing.from_flags(parse("--preprocessing", "ResNet50_Weights.V3"), tmp_path / "n")
+    assert refused.value.code == 2

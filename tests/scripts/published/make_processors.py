@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import timm
+import torchvision
 import transformers
 from PIL import Image
 from timm.data import create_transform, resolve_data_config
@@ -68,6 +69,9 @@ OLD: list[tuple[str, dict[str, Any]]] = [
 ]
 TIMM = ("resnet50.a1_in1k", "cspdarknet53.ra_in1k", "coat_lite_medium_384.in1k",
         "dm_nfnet_f0.dm_in1k", "vit_base_patch16_224.augreg_in21k_ft_in1k")
+WEIGHTS = ("ResNet50_Weights.IMAGENET1K_V1", "ResNet50_Weights.DEFAULT", "Swin_S_Weights.DEFAULT",
+           "EfficientNet_B3_Weights.IMAGENET1K_V1", "EfficientNet_V2_L_Weights.DEFAULT",
+           "VGG16_Weights.IMAGENET1K_FEATURES", "Inception_V3_Weights.DEFAULT")
 
 
 def kept(tensor: np.ndarray) -> dict[str, Any]:
@@ -103,11 +107,19 @@ def of_timm(name: str) -> dict[str, Any]:
                          for picture in PICTURES]}
 
 
+def of_torchvision(name: str) -> dict[str, Any]:
+    does = torchvision.models.get_weight(name).transforms()
+    return {"config": {"weights": name}, "levels": 0.02,
+            "pictures": [kept(does(Image.fromarray(pattern(*picture))).numpy())
+                         for picture in PICTURES]}
+
+
 def main() -> None:
     made = [of_transformers(*one, "Pil") for one in PILLOW]
     made += [of_transformers(*one, "") for one in TORCHVISION]
     made += [of_transformers(*one, "Pil", old=True) for one in OLD]
     made += [of_timm(name) for name in TIMM]
+    made += [of_torchvision(name) for name in WEIGHTS]
     DATA.parent.mkdir(exist_ok=True)
     cases = ",\n".join(json.dumps(case) for case in made)
     DATA.write_text(f'{{"pictures": {json.dumps(PICTURES)}, "cases": [\n{cases}]}}\n')
