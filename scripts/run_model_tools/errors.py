@@ -67,7 +67,7 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
         _say(f"cannot write {where}: {error.strerror}")
         _forget_output()
         code = code or MISSING_FILE
-    sys.exit(code)
+    sys.exit(code or 0)
 
 
 def _reader_is_gone() -> bool:
