@@ -82,9 +82,10 @@ def test_every_flag_is_completed(program: str) -> None:
 
 
 def test_choices_are_completed() -> None:
-    assert completed("run_model", "--fit", "") == ["crop", "squash", "letterbox", "pad"]
+    fits = ["crop", "squash", "letterbox", "pad", "squash-crop"]
+    assert completed("run_model", "--fit", "") == fits
     assert completed("run_model", "net", "--fit", "=", "l") == ["letterbox"]
-    assert completed("run_model", "--fit", "=") == ["crop", "squash", "letterbox", "pad"]
+    assert completed("run_model", "--fit", "=") == fits
     assert completed("run_model", "--topk", "") == []
     assert completed("run_model", "--no-v") == ["--no-verify"]
 
