@@ -111,6 +111,9 @@ class _Search:
     def __init__(self, model: SourceModel, shapes: Shapes, found: Description) -> None:
         self._model, self._found = model, found
         self._picture = _picture_of(model, shapes)
+        self._is_tflite = model.file_format == "tflite"
+        self._properties = (ultralytics.properties_behind(model.path) if self._is_tflite
+                            else model.properties)
         self._outputs = [Output(*one) for one in zip(
             model.outputs, model.output_shapes, model.output_dtypes)]
         folder = model.path.resolve().parent
@@ -146,12 +149,12 @@ class _Search:
 
     def _own(self, read: Callable[[], Any]) -> list[_Candidate]:
         """What the model's file itself says."""
-        own = ultralytics.is_ultralytics(self._model.properties)
+        own = ultralytics.is_ultralytics(self._properties)
         return [(f"{self._model.path} (by Ultralytics)", read)] if own else []
 
     def _classifier(self, read: Callable[[], Any]) -> list[_Candidate]:
         """What the metadata of a .tflite file says."""
-        if self._model.file_format != "tflite":
+        if not self._is_tflite:
             return []
         return [(f"the metadata of {self._model.path}", read)]
 
@@ -170,8 +173,9 @@ class _Search:
                                                               str(self._model.path)))
 
     def _by_ultralytics(self) -> tuple[list[dict[str, Any]], Preprocessing]:
-        return ultralytics.described(self._model.properties, self._model.output_shapes,
-                                     str(self._model.path))
+        layout = self._picture.layout if self._is_tflite and self._picture else None
+        return ultralytics.described(self._properties, self._model.output_shapes,
+                                     str(self._model.path), layout)
 
     def _own_preprocessing(self) -> Preprocessing | None:
         return self._fitting(self._by_ultralytics()[1])

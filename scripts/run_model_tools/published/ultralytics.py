@@ -1,12 +1,16 @@
-"""What Ultralytics' exporter writes into an ONNX file (metadata_props) about the network, as tasks
-and preprocessing: its own presets of artifacts/tasks.json, with the network's own classes."""
+"""What Ultralytics' exporter writes about the network into an ONNX file (metadata_props) or behind
+a .tflite file (metadata.json in an archive), as tasks and preprocessing: its own presets of
+artifacts/tasks.json, with the network's own classes."""
 
 from __future__ import annotations
 
 import ast
 import copy
+import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
@@ -17,6 +21,22 @@ from run_model_tools.tasks.description import check_tasks
 _PRESETS = {"detect": "yolov8", "segment": "yolov8_segmentation", "pose": "yolov8_pose",
             "obb": "yolov8_obb"}
 _MOST_TEXT = 1 << 20
+_FILE = "metadata.json"
+
+
+def properties_behind(path: Path) -> dict[str, str]:
+    """What is in metadata.json of the archive at a .tflite file's end; nothing where there is none.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo(_FILE).file_size > _MOST_TEXT:
+                return {}
+            found = json.loads(archive.read(_FILE))
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError, RuntimeError, EOFError,
+            NotImplementedError, RecursionError):
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(
+        found, dict) else {}
 
 
 def is_ultralytics(properties: Mapping[str, str]) -> bool:
@@ -25,14 +45,20 @@ def is_ultralytics(properties: Mapping[str, str]) -> bool:
 
 
 def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, ...] | None],
-              what: str) -> tuple[list[dict[str, Any]], Preprocessing]:
+              what: str, tflite_layout: str | None = None,
+              ) -> tuple[list[dict[str, Any]], Preprocessing]:
     """(tasks, preprocessing); raises ToolError (4) where it says something unknown.
 
     shapes: of the network's outputs, which tell whether boxes are suppressed in it.
+    tflite_layout: of the input of a .tflite file. Such have boxes in shares of the sides (with
+      NCHW, as they are exported since 8.4, only where they are not suppressed), prototypes of masks
+      in the input's layout, and maybe before the boxes.
     """
     names = _value(properties, "names", what)
     if isinstance(names, list):
         names = dict(enumerate(names))
+    if isinstance(names, dict):  # JSON has no other keys than texts.
+        names = {int(key) if str(key).isdecimal() else key: name for key, name in names.items()}
     if not isinstance(names, dict) or set(names) != set(range(len(names))):
         raise ToolError(MALFORMED_FILE, f"{what}: its names are not those of the classes 0, 1 ….")
     labels = [str(names[number]) for number in range(len(names))]
@@ -63,8 +89,16 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
                                             "of points and of values of each are expected.")
         found["keypoints"] = {"count": points[0], "values": points[1]}
         check_tasks(found, what)
-    if len(shapes[0] or ()) == 3 and _is_suppressed(found, len(labels), shapes[0] or ()):
+    if task == "segment" and tflite_layout is not None:
+        found["masks"]["layout"] = tflite_layout
+        if len(shapes[0] or ()) == 4:
+            shapes = shapes[::-1]
+            found["output"], found["masks"]["output"] = 1, 0
+    suppressed = len(shapes[0] or ()) == 3 and _is_suppressed(found, len(labels), shapes[0] or ())
+    if suppressed:
         _as_rows(found)
+    if tflite_layout == "NHWC" or tflite_layout is not None and not suppressed:
+        found["units"] = "normalized"
     return tasks, preprocessing
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import zipfile
 from pathlib import Path
 
 import onnx
@@ -11,7 +12,7 @@ from onnx import TensorProto, helper
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
-from run_model_tools.published import tflite_metadata
+from run_model_tools.published import tflite_metadata, ultralytics
 from run_model_tools.published.describing import describe
 from run_model_tools.tasks import presets
 from run_model_tools.tflite.model import read_tflite
@@ -197,6 +198,36 @@ def test_yolov5_says_no_task(tmp_path):
 def test_what_ultralytics_never_writes_is_not_taken(tmp_path, change, words):
     said = described(model_of(tmp_path, {"output0": (1, 6, 21)}, {**YOLO, **change}))
     assert said.tasks is None and words in said.notes[-1]
+
+
+@pytest.mark.parametrize("change,shapes,layout,expected", [
+    ({}, [(1, 6, 21)], "NCHW", {"form": "yolo-v8", "units": "normalized"}),
+    ({}, [(1, 300, 6)], "NCHW", {"form": "box-rows", "units": "pixels"}),
+    ({}, [(1, 300, 6)], "NHWC", {"form": "box-rows", "units": "normalized"}),
+    ({"task": "segment"}, [(1, 38, 21), (1, 8, 8, 32)], "NHWC",
+     {"output": 0, "masks": {"output": 1, "count": 32, "layout": "NHWC"}}),
+    ({"task": "segment"}, [(1, 32, 8, 8), (1, 38, 21)], "NCHW",
+     {"output": 1, "masks": {"output": 0, "count": 32, "layout": "NCHW"}})])
+def test_ultralytics_tflite_files_have_boxes_in_shares(change, shapes, layout, expected):
+    """As its LiteRT backend reads them."""
+    (task,), _ = ultralytics.described({**YOLO, **change}, shapes, "it", layout)
+    assert expected.items() <= task.items()
+
+
+def test_ultralytics_writes_behind_tflite_files(tmp_path):
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b"TFL3" * 9)
+    assert ultralytics.properties_behind(path) == {}
+    said = {"stride": 32, "names": {"0": "ball", "1": "post"}, "task": "detect",
+            "imgsz": [32, 32], "head": "Detect"}
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("metadata.json", json.dumps(said))
+    found = ultralytics.properties_behind(path)
+    assert ultralytics.is_ultralytics(found) and found["task"] == "detect"
+    (task,), _ = ultralytics.described(found, [(1, 6, 21)], "it", "NCHW")
+    assert task["labels"] == ["ball", "post"]
+    path.write_bytes(path.read_bytes()[:-30])
+    assert ultralytics.properties_behind(path) == {}
 
 
 CLASSIFIERS = Path(__file__).parent / "data"
