@@ -12,6 +12,9 @@ import numpy as np
 
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 
+Shapes = dict[str, tuple[int, ...]]
+"""Of inputs, by their names."""
+
 
 @dataclass(frozen=True)
 class Scale:

@@ -33,7 +33,7 @@ from run_model_tools.compiling import (
 )
 from run_model_tools.compiling.exact_sizes import Wanted, parse_exact
 from run_model_tools.compiling.job import Job, is_up_to_date
-from run_model_tools.compiling.open_shapes import Shapes, open_shapes
+from run_model_tools.compiling.open_shapes import open_shapes
 from run_model_tools.compiling.report import print_report
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
 from run_model_tools.files import json_text, write_atomically
@@ -43,7 +43,7 @@ from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import check_crop, check_levels
 from run_model_tools.published.describing import Description, describe
-from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
+from run_model_tools.source_model import Shapes, SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target
 from run_model_tools.tasks import presets
 from run_model_tools.tasks.fit import Output, check_fit

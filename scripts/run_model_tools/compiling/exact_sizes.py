@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from run_model_tools.compiling.open_shapes import Shapes, outputs_at
+from run_model_tools.compiling.open_shapes import outputs_at
 from run_model_tools.compiling.open_sizes import Extents, Sizes, shapes_of, ways_to_name
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.source_model import Shapes
 from run_model_tools.verifying import inputs as made_inputs
 
 _MOST = 64

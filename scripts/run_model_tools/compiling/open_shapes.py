@@ -12,9 +12,9 @@ from run_model_tools.onnx_model import OnnxModel, run_onnx
 from run_model_tools.onnx_repair.reference import repaired_outputs
 from run_model_tools.onnx_repair.repair import load
 from run_model_tools.onnx_repair.samples import Axes, NotApart, sample_axes
+from run_model_tools.source_model import Shapes
 from run_model_tools.verifying import inputs as made_inputs
 
-Shapes = dict[str, tuple[int, ...]]
 Runner = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 
 _TRIED = 3

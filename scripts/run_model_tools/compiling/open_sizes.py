@@ -16,11 +16,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from run_model_tools.compiling.open_shapes import Shapes, outputs_at, shapes_to_try
+from run_model_tools.compiling.open_shapes import outputs_at, shapes_to_try
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.onnx_model import OnnxModel, run_onnx
 from run_model_tools.onnx_repair.repair import load, repair
 from run_model_tools.onnx_repair.walk import RELAX
+from run_model_tools.source_model import Shapes
 from run_model_tools.verifying import inputs as made_inputs
 
 Sizes = dict[str, int]

@@ -87,11 +87,8 @@ def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarr
         return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
     if resizer == "cv2-warp":
         return warp(image, whole_region(image), (width, height), EDGE)
-    if resizer == "pil-nearest":
-        return np.asarray(Image.fromarray(image).resize((width, height),
-                                                        Image.Resampling.NEAREST))
     release, filter_name = resizer.split("-")
-    how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[filter_name]
+    how = Image.Resampling[filter_name.upper()]
     lost = old_height - height
     vertical_first = release == "pil13" and lost > max(0, 2 * (old_width - width))
     between = (old_width, height) if vertical_first else (width, old_height)

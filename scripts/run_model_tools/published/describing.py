@@ -22,12 +22,10 @@ from run_model_tools.published import (
     timm_models,
     ultralytics,
 )
-from run_model_tools.source_model import ModelInput, SourceModel
+from run_model_tools.source_model import ModelInput, Shapes, SourceModel
 from run_model_tools.tasks import presets
 from run_model_tools.tasks.description import check_tasks
 from run_model_tools.tasks.fit import Output, check_fit
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass
@@ -70,13 +68,17 @@ def describe(args: argparse.Namespace, model: SourceModel, shapes: Shapes | None
 def _read_preprocessing(picture: _Picture | None, path: Path,
                         ) -> tuple[Preprocessing | None, str | None]:
     """preprocessing.read_file(), also of Hugging Face's files; raises ToolError (3, 4)."""
-    value = read_json(path)
+    spec = _hugging_faces(read_json(path), picture, str(path))
+    return (spec, None) if spec is not None else preprocessing.read_file(path)
+
+
+def _hugging_faces(value: Any, picture: _Picture | None, what: str) -> Preprocessing | None:
+    """None of what is no file of its."""
     if image_processors.is_image_processor(value):
-        return image_processors.preprocessing_of(value, str(path)), None
+        return image_processors.preprocessing_of(value, what)
     if timm_models.is_timm(value):
-        return timm_models.preprocessing_of(value, str(path),
-                                            None if picture is None else picture.side), None
-    return preprocessing.read_file(path)
+        return timm_models.preprocessing_of(value, what, None if picture is None else picture.side)
+    return None
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,6 @@ class _Search:
         self._model, self._found = model, found
         self._picture = _picture_of(model, shapes)
         self._is_tflite = model.file_format == "tflite"
-        self._properties = (ultralytics.properties_behind(model.path) if self._is_tflite
-                            else model.properties)
         self._outputs = [Output(*one) for one in zip(
             model.outputs, model.output_shapes, model.output_dtypes)]
         folder = model.path.resolve().parent
@@ -133,62 +133,56 @@ class _Search:
                 return
 
     def preprocessings(self) -> list[_Candidate]:
-        candidates = self._own(self._own_preprocessing) + self._classifier(
-            self._classifiers_preprocessing)
-        for path, value in self._json_files(image_processors.FILE, configurations.FILE):
-            if image_processors.is_image_processor(value) or timm_models.is_timm(value):
-                candidates.append((str(path), functools.partial(self._preprocessing, path)))
-        return candidates
+        return [*self._in_the_file(lambda: self._fitting(self._by_ultralytics[1]),
+                                   self._classifiers_preprocessing),
+                *((str(path), functools.partial(self._preprocessing, path, value))
+                  for path, value in self._json_files(image_processors.FILE, configurations.FILE))]
 
     def tasks(self) -> list[_Candidate]:
-        candidates = self._own(self._own_tasks) + self._classifier(self._classifiers_tasks)
-        for path, value in self._json_files(configurations.FILE):
-            if configurations.is_configuration(value):
-                candidates.append((str(path), functools.partial(self._tasks, path, value)))
-        return candidates
+        return [*self._in_the_file(lambda: self._of_network(self._by_ultralytics[0]),
+                                   self._classifiers_tasks),
+                *((str(path), functools.partial(self._tasks, path, value))
+                  for path, value in self._json_files(configurations.FILE))]
 
-    def _own(self, read: Callable[[], Any]) -> list[_Candidate]:
+    def _in_the_file(self, by_ultralytics: Callable[[], Any], by_metadata: Callable[[], Any],
+                     ) -> list[_Candidate]:
         """What the model's file itself says."""
-        own = ultralytics.is_ultralytics(self._properties)
-        return [(f"{self._model.path} (by Ultralytics)", read)] if own else []
+        path, found = self._model.path, list[_Candidate]()
+        if ultralytics.is_ultralytics(self._model.properties):
+            found.append((f"{path} (by Ultralytics)", by_ultralytics))
+        if self._is_tflite:
+            found.append((f"the metadata of {path}", by_metadata))
+        return found
 
-    def _classifier(self, read: Callable[[], Any]) -> list[_Candidate]:
-        """What the metadata of a .tflite file says."""
-        if not self._is_tflite:
-            return []
-        return [(f"the metadata of {self._model.path}", read)]
-
-    def _classifiers_tasks(self) -> list[dict[str, Any]]:
-        found = tflite_metadata.read(self._model.path)
-        if found is None or len(self._model.outputs) != 1:
-            return []
-        return self._of_network(tflite_metadata.tasks_of(found, self._model.output_shapes),
-                                str(self._model.path))
-
-    def _classifiers_preprocessing(self) -> Preprocessing | None:
-        found = tflite_metadata.read(self._model.path)
-        if found is None or self._picture is None or not self._classifiers_tasks():
-            return None
-        return self._fitting(tflite_metadata.preprocessing_of(found, self._picture.given,
-                                                              str(self._model.path)))
-
+    @functools.cached_property
     def _by_ultralytics(self) -> tuple[list[dict[str, Any]], Preprocessing]:
         layout = self._picture.layout if self._is_tflite and self._picture else None
-        return ultralytics.described(self._properties, self._model.output_shapes,
+        return ultralytics.described(self._model.properties, self._model.output_shapes,
                                      str(self._model.path), layout)
 
-    def _own_preprocessing(self) -> Preprocessing | None:
-        return self._fitting(self._by_ultralytics()[1])
+    @functools.cached_property
+    def _metadata(self) -> tflite_metadata.Metadata | None:
+        return tflite_metadata.read(self._model.path)
 
-    def _own_tasks(self) -> list[dict[str, Any]]:
-        return self._of_network(self._by_ultralytics()[0], str(self._model.path))
+    def _classifiers_tasks(self) -> list[dict[str, Any]]:
+        if self._metadata is None or len(self._model.outputs) != 1:
+            return []
+        return self._of_network(tflite_metadata.tasks_of(self._metadata,
+                                                         self._model.output_shapes))
 
-    def _preprocessing(self, path: Path) -> Preprocessing | None:
-        spec, _ = _read_preprocessing(self._picture, path)
+    def _classifiers_preprocessing(self) -> Preprocessing | None:
+        if self._metadata is None or self._picture is None or not self._classifiers_tasks():
+            return None
+        return self._fitting(tflite_metadata.preprocessing_of(
+            self._metadata, self._picture.given, str(self._model.path)))
+
+    def _preprocessing(self, path: Path, value: Any) -> Preprocessing | None:
+        spec = _hugging_faces(value, self._picture, str(path))
         return None if spec is None else self._fitting(spec)
 
-    def _tasks(self, path: Path, value: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._of_network(configurations.tasks_of(value, self._model.outputs), str(path))
+    def _tasks(self, path: Path, value: Any) -> list[dict[str, Any]]:
+        return self._of_network(configurations.tasks_of(value, self._model.outputs)
+                                if configurations.is_configuration(value) else [], path)
 
     def _json_files(self, *names: str) -> list[tuple[Path, Any]]:
         """What cannot be read, or is no JSON, is somebody else's."""
@@ -209,7 +203,9 @@ class _Search:
         check_levels(spec, picture.given.dtype, picture.given.scale)
         return spec
 
-    def _of_network(self, tasks: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    def _of_network(self, tasks: list[dict[str, Any]], said_in: Path | None = None,
+                    ) -> list[dict[str, Any]]:
         if tasks:
+            what = str(said_in or self._model.path)
             check_fit(check_tasks(tasks, what), self._outputs, what)
         return tasks

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
+from run_model_tools.published import no_equal, share
 
 FILE = "preprocessor_config.json"
 
@@ -44,7 +44,7 @@ _KINDS = {
     "DeiT": _Kind(_BICUBIC, crops=True), "Detr": _DETECTOR,
     "DINOv3ViT": _Kind(_BILINEAR), "DPT": _BOTH_SIDES, "EfficientNet": _Kind(0),
     "Levit": _SHORT_SIDE, "MobileNetV1": _MOBILE_NET, "MobileNetV2": _MOBILE_NET,
-    "MobileViT": _Kind(_BILINEAR, crops=True, one_size_is_both_sides=False, normalizes=False),
+    "MobileViT": _MOBILE_NET,
     "OwlViT": _BOTH_SIDES, "PoolFormer": _SHORT_SIDE, "Pvt": _Kind(_BILINEAR),
     "RTDetr": _Kind(_BILINEAR, normalizes=False),
     "Segformer": _Kind(_BILINEAR), "Siglip": _BOTH_SIDES, "Tipsv2": _Kind(_BILINEAR,
@@ -85,8 +85,7 @@ class _Processor:
                          self._what)
 
     def _refuse(self, problem: str) -> NoReturn:
-        raise ToolError(MALFORMED_FILE, f"{self._what} {problem}: say by --preprocessing what is "
-                                        "done to pictures, with --fit, --resizer and the others.")
+        raise no_equal(self._what, problem)
 
     def _says(self, name: str, usual: bool = True) -> bool:
         found = self._value.get(name)
@@ -143,18 +142,14 @@ class _Processor:
         return self._size("crop_size", True)
 
     def _enlarged(self, side: int) -> int:
-        share = self._value.get("crop_pct", 0.875 if self._name == "ConvNext" else 0.9)
-        if share is None:
-            return side
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.01 < share <= 1:
-            self._refuse(f"has a crop_pct of {share!r}, where a number up to 1 is expected")
-        return int(side / share)
+        kept = self._value.get("crop_pct", 0.875 if self._name == "ConvNext" else 0.9)
+        return side if kept is None else int(side / share(self._what, "crop_pct", kept))
 
     def _size(self, name: str, both_sides: bool) -> dict[str, int]:
         found = self._value.get(name)
         if isinstance(found, int):
             found = {"height": found, "width": found} if both_sides else {"shortest_edge": found}
-        if isinstance(found, (list, tuple)) and len(found) == 2:
+        if isinstance(found, list) and len(found) == 2:
             found = {"width": found[0], "height": found[1]}
         found = {key: side for key, side in found.items()
                  if side is not None} if isinstance(found, dict) else {}

@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import ast
 import copy
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
@@ -21,22 +18,6 @@ from run_model_tools.tasks.description import check_tasks
 _PRESETS = {"detect": "yolov8", "segment": "yolov8_segmentation", "pose": "yolov8_pose",
             "obb": "yolov8_obb"}
 _MOST_TEXT = 1 << 20
-_FILE = "metadata.json"
-
-
-def properties_behind(path: Path) -> dict[str, str]:
-    """What is in metadata.json of the archive at a .tflite file's end; nothing where there is none.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.getinfo(_FILE).file_size > _MOST_TEXT:
-                return {}
-            found = json.loads(archive.read(_FILE))
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError, RuntimeError, EOFError,
-            NotImplementedError, RecursionError):
-        return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(
-        found, dict) else {}
 
 
 def is_ultralytics(properties: Mapping[str, str]) -> bool:

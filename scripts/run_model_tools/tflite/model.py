@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +30,7 @@ from run_model_tools.tflite.states import read_network
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
 FOLDER = BUILD_DIR / "litert" / "site"
+_PROPERTIES, _MOST_PROPERTIES = "metadata.json", 1 << 20
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class TfliteModel(SourceModel):
     def output_shapes(self) -> list[tuple[int | None, ...] | None]:
         return list(self.shapes)
 
+    @property
+    def properties(self) -> dict[str, str]:
+        return properties_behind(self.path)
+
     def why_not_run(self) -> str | None:
         unknown = [name for name in self.custom_operators if name != TRANSPOSED]
         if unknown:
@@ -102,6 +108,20 @@ class TfliteModel(SourceModel):
                 raise ToolError(MALFORMED_FILE, f"LiteRT cannot run {self.path}: {lines[-1]}")
             with np.load(got) as outputs:
                 return [outputs[f"arr_{i}"] for i in range(len(outputs.files))]
+
+
+def properties_behind(path: Path) -> dict[str, str]:
+    """What is in metadata.json of the archive at a file's end; nothing where there is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo(_PROPERTIES).file_size > _MOST_PROPERTIES:
+                return {}
+            found = json.loads(archive.read(_PROPERTIES))
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError, RuntimeError, EOFError,
+            NotImplementedError, RecursionError):
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(
+        found, dict) else {}
 
 
 def _site() -> Path:

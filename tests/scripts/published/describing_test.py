@@ -15,7 +15,7 @@ from run_model_tools.pictures import preprocessing
 from run_model_tools.published import tflite_metadata, ultralytics
 from run_model_tools.published.describing import describe
 from run_model_tools.tasks import presets
-from run_model_tools.tflite.model import read_tflite
+from run_model_tools.tflite.model import properties_behind, read_tflite
 
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32},
        "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
@@ -217,17 +217,17 @@ def test_ultralytics_tflite_files_have_boxes_in_shares(change, shapes, layout, e
 def test_ultralytics_writes_behind_tflite_files(tmp_path):
     path = tmp_path / "net.tflite"
     path.write_bytes(b"TFL3" * 9)
-    assert ultralytics.properties_behind(path) == {}
+    assert properties_behind(path) == {}
     said = {"stride": 32, "names": {"0": "ball", "1": "post"}, "task": "detect",
             "imgsz": [32, 32], "head": "Detect"}
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("metadata.json", json.dumps(said))
-    found = ultralytics.properties_behind(path)
+    found = properties_behind(path)
     assert ultralytics.is_ultralytics(found) and found["task"] == "detect"
     (task,), _ = ultralytics.described(found, [(1, 6, 21)], "it", "NCHW")
     assert task["labels"] == ["ball", "post"]
     path.write_bytes(path.read_bytes()[:-30])
-    assert ultralytics.properties_behind(path) == {}
+    assert properties_behind(path) == {}
 
 
 CLASSIFIERS = Path(__file__).parent / "data"

@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import OPSET
-from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, is_same
+from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, is_same, mask_of_parts
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
+from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Chosen, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -122,8 +122,7 @@ def _times(walk: Walk, a: Number, b: Number) -> Number:
     rows = a.less or a.all_of
     if rows is None or a.most is None:
         return Number()
-    count = rows.rows.shape[0]
-    mask = expanded(walk, reshaped(walk, rows.mask, (count, 1)), (count, b.most))
+    mask = mask_of_parts(walk, rows, b.most)
     parts = Chosen(reshaped(walk, mask, (mask.size,)), mask, rows.why)
     return Number(a.most * b.most, less=parts) if a.less else Number(a.most * b.most, of=parts)
 

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import expanded
 from run_model_tools.onnx_repair.values import Chosen, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -27,6 +28,12 @@ def filled_rows(walk: Walk, one: Chosen, number: float) -> Value:
 def count_of(walk: Walk, one: Chosen) -> Value:
     """How many rows are chosen."""
     return reduce(walk, "ReduceSum", cast(walk, one.mask, TensorProto.INT64), None, False)
+
+
+def mask_of_parts(walk: Walk, one: Chosen, times: int) -> Value:
+    """Of rows that are so many rows each, behind each other."""
+    count = one.rows.shape[0]
+    return expanded(walk, reshaped(walk, one.mask, (count, 1)), (count, times))
 
 
 def is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:

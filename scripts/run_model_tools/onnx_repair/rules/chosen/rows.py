@@ -17,7 +17,13 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, data_dependent, not_constant
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen.masks import (
+    MOVES,
+    count_of,
+    filled_rows,
+    is_same,
+    mask_of_parts,
+)
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.loops.independent_iterations import ELEMENTWISE
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded
@@ -419,8 +425,7 @@ def _in_parts(walk: Walk, one: Chosen, rest: list[int]) -> Chosen:
     rows = reshaped(walk, one.rows, (count * times, *rest))
     if times == 1:
         return one.but(rows=rows)
-    mask = expanded(walk, reshaped(walk, one.mask, (count, 1)), (count, times))
-    return one.but(rows=rows, mask=mask)
+    return one.but(rows=rows, mask=mask_of_parts(walk, one, times))
 
 
 def _takes_first(node: Node) -> bool:
