@@ -110,10 +110,40 @@ def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
     return choose(rng, rows, programs)
 
 
+def beside_each_other() -> list[Program]:
+    """Programs with inputs of which a row's numbers lie apart, and rows beside each other."""
+    def down(shape: tuple[int, ...], *order: int) -> View:
+        return whole(Tensor(shape)).transpose(order)
+
+    cut = whole(Tensor((6, 2, 5, 33))).cut(1, 0, 1)
+    assert cut is not None
+    in_groups = cut.transpose([3, 0, 2, 1]).reshape((33, 30))
+    assert in_groups is not None
+    return [copy_of(down((45, 37), 1, 0)), copy_of(down((20, 3, 35), 2, 1, 0)),
+            copy_of(down((3, 21, 80), 0, 2, 1)), copy_of(in_groups),
+            copy_of(down((45, 37), 1, 0).times(1.5)), softmax(down((3, 21, 80), 0, 2, 1)),
+            row_numbers(in_groups), row_numbers(down((20, 3, 35), 2, 1, 0)),
+            normalised(down((77, 33), 1, 0), whole(Tensor((1, 77))).broadcast((33, 77))),
+            gelu(down((45, 37), 1, 0), whole(Tensor((37, 45)))),
+            gelu(down((2048, 20), 1, 0), down((2048, 20), 1, 0).broadcast((20, 2048))),
+            chosen(down((45, 2, 37), 2, 1, 0), down((45, 2, 37), 2, 1, 0).times(2))]
+
+
+@on_every_machine
+def test_rows_that_lie_beside_each_other(tmp_path, machine):
+    rng = machine.rng()
+    programs = [(program, isa) for isa in machine.isas for program in beside_each_other()]
+    assert all(rows.transposes(program, isa) for program, isa in programs)
+    _compare(rng, choose(rng, rows, programs), tmp_path, machine)
+
+
 @on_every_machine
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
-    cases = draw(rng, machine.isas, machine.count(18))
+    _compare(rng, draw(rng, machine.isas, machine.count(18)), tmp_path, machine)
+
+
+def _compare(rng, cases, tmp_path, machine) -> None:
     runs, all_arrays = [], []
     for program, isa, parameters in cases:
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)

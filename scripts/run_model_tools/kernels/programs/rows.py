@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.programs import tables
-from run_model_tools.kernels.programs.code import Sources, operand, passes
+from run_model_tools.kernels.programs import tables, transposed
+from run_model_tools.kernels.programs.code import Operand, Sources, operand, passes
 from run_model_tools.kernels.programs.program import Program
+from run_model_tools.kernels.programs.transposed import Factors
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import common_factors, joined_factors
 
 _TASK = 40_000
 """Additions that are worth a task of their own: some microseconds, as in parts.py."""
-
-Factors = list[tuple[int, tuple[int, ...]]]
 
 
 def output_shape(program: Program) -> tuple[int, ...]:
@@ -28,13 +28,18 @@ def can_run(program: Program) -> bool:
     return math.prod(program.shape) > 0 and domain(program) is not None
 
 
+def transposes(program: Program, isa: Isa) -> bool:
+    """Whether some of its rows lie beside each other and are gone through as if they did not."""
+    laid = _Laid.of(program, isa)
+    return laid is not None and laid.beside is not None
+
+
 def options(program: Program, isa: Isa) -> list[dict]:
     """Parameters worth trying, best guess first: how many tasks."""
-    places = domain(program)
-    if places is None:
+    laid = _Laid.of(program, isa)
+    if laid is None:
         return []
-    rows, _ = _shared_out(places, program, isa)
-    count = math.prod(c for c, _ in rows)
+    count = laid.units
     work = math.prod(program.shape) * (program.cost + 2) / isa.lanes
     tasks = max(1, min(16, count, int(work * isa.lanes / _TASK)))
     return [{"parts": tasks}] + [{"parts": n} for n in (1, 2, 4, 8) if n != tasks and n <= count]
@@ -42,24 +47,27 @@ def options(program: Program, isa: Isa) -> list[dict]:
 
 def make(program: Program, isa: Isa, parts: int) -> Layer:
     """A layer with these parameters.  Its inputs are Program.tensors() without constants."""
-    rows, columns = _shared_out(domain(program) or ([], []), program, isa)
+    laid = _Laid.of(program, isa) or _Laid([], [], [], None)
     sources = Sources.of(program.inputs)
     program, found = tables.tabulated(program)
-    operands = [operand(view, of_view(rows, i), of_view(columns, i), sources, isa.lanes)
-                for i, view in enumerate(program.inputs)]
-    code = passes(program, operands)
-    width = math.prod(c for c, _ in columns)
+    width = laid.width
     padded = -(-width // isa.lanes) * isa.lanes
+    code = passes(program, laid.read())
+    kept = padded * code.kept
     defines = {**isa.defines(), **code.defines, **tables.defines(found, len(sources.constants)),
-               "ROWS": math.prod(c for c, _ in rows), "COLUMNS": width, "PASSES": code.count,
+               "ROWS": math.prod(c for c, _ in laid.rows), "COLUMNS": width, "PASSES": code.count,
                "PARTS": parts, "KEPT_STRIDE": padded}
     if program.gives_rows:
         defines["OUTPUT_ROW"] = 1
+    if laid.beside is not None:
+        copies = width if program.is_copy else None
+        defines.update(laid.beside.defines(laid.operands, kept, copies))
+        kept += 0 if program.is_copy else laid.beside.scratch
     name = "rows" if program.reduces else "elementwise"
     return Layer(name, "f32-rows.c.in", defines, (Phase("rows", parts),),
                  tuple((t.shape, "float32") for t in sources.inputs),
                  (*sources.constants, *(table.numbers for table in found)),
-                 output_shape(program), scratch_bytes=4 * padded * code.kept,
+                 output_shape(program), scratch_bytes=4 * kept,
                  variant=isa.variant(), note={"kernel": name, "parts": parts})
 
 
@@ -88,6 +96,55 @@ def _as_they_lie(columns: Factors) -> Factors:
     """Columns in the order in which the inputs have them in memory.  Where a row is only summed up
     or the like, any order will do, and numbers in blocks are in a row in that of memory only."""
     return joined_factors(sorted(columns, key=lambda factor: -sum(map(abs, factor[1]))))
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """How the kernel goes over a program's places."""
+
+    rows: Factors
+    columns: Factors
+    operands: list[Operand]
+    beside: transposed.Transposed | None
+
+    @staticmethod
+    def of(program: Program, isa: Isa) -> _Laid | None:
+        places = domain(program)
+        if places is None:
+            return None
+        rows, columns = _shared_out(places, program, isa)
+        laid = _Laid._over(rows, columns, program, isa)
+        if laid.beside is None and not program.reduces and columns:
+            shorter = _Laid._over(*transposed.cut_columns(rows, columns), program, isa)
+            return shorter if shorter.beside else laid
+        return laid
+
+    @staticmethod
+    def _over(rows: Factors, columns: Factors, program: Program, isa: Isa) -> _Laid:
+        sources = Sources.of(program.inputs)
+        operands = [operand(view, of_view(rows, i), of_view(columns, i), sources, isa.lanes)
+                    for i, view in enumerate(program.inputs)]
+        width = math.prod(c for c, _ in columns)
+        beside = transposed.of(rows, operands, width, isa.lanes, program.is_copy)
+        return _Laid(rows, columns, operands, beside)
+
+    @property
+    def width(self) -> int:
+        return math.prod(c for c, _ in self.columns)
+
+    @property
+    def units(self) -> int:
+        """Rows, or tiles of them, which tasks share out."""
+        count = math.prod(c for c, _ in self.rows)
+        return count if self.beside is None else self.beside.tiles(count)
+
+    def read(self) -> list[Operand]:
+        """The operands as the program finds them."""
+        read = list(self.operands)
+        if self.beside is not None:
+            for place, which in enumerate(self.beside.inputs):
+                read[which] = self.beside.operand(place, self.width)
+        return read
 
 
 def _shared_out(places: tuple[Factors, Factors], program: Program, isa: Isa

@@ -196,9 +196,7 @@ def _reduction(build: Callable[[Program, list[int], int], None]
             axes = sorted({a % len(shape) for a in integers(
                 range(len(shape)) if expr.attrs.axis is None else expr.attrs.axis)})
         kept = [axis for axis in range(len(shape)) if axis not in axes]
-        # Down the columns of what lies in rows TVM's schedules go on vectors; here numbers are
-        # taken one by one, which what is in blocks costs elsewhere too.
-        if not axes or not in_blocks and any(shape[a] > 1 for a in kept if a > axes[0]):
+        if not axes:
             return None
         flat = (*(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
         seen = [view.broadcast(shape).transpose([*kept, *axes]).reshape(flat) for view in views]
@@ -206,6 +204,11 @@ def _reduction(build: Callable[[Program, list[int], int], None]
             return None
         program = Program(flat, [])
         build(program, [program.add_input(view) for view in seen if view is not None], flat[-1])
+        # Down the columns of what lies in rows TVM's schedules go on vectors, where numbers would
+        # be taken one by one here, which what is in blocks costs elsewhere too.
+        if (not in_blocks and any(shape[a] > 1 for a in kept if a > axes[0])
+                and not rows.transposes(program, net.isa)):
+            return None
         result = add_program(net, program)
         return None if result is None else result.reshape(shape_of(expr))
     return read
@@ -235,14 +238,13 @@ def _softmax(net: Network, expr: relay.Call) -> Value:
     views, shape = _views(net, expr), shape_of(expr)
     if views is None:
         return None
-    axis, order = int(expr.attrs.axis) % len(shape), list(range(len(shape)))
-    # The axis changes places with the last one, and so back.
-    order[axis], order[-1] = order[-1], order[axis]
+    order = list(range(len(shape)))
+    order.append(order.pop(int(expr.attrs.axis) % len(shape)))
     rows_last = views[0].transpose(order)
     program = Program(rows_last.shape, [])
     softmax(program, program.add_input(rows_last), operator(expr) == "nn.log_softmax")
     made = _add_with_columns(net, program)
-    return None if made is None else made.transpose(order)
+    return None if made is None else made.transpose([order.index(i) for i in range(len(order))])
 
 
 def _layer_norm(net: Network, expr: relay.Call) -> Value:
