@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
+from network_builder import Network
 from onnx_matrices import NETWORKS as MATRIX_NETWORKS
 from onnx_matrices import steps_quantised_at_run_time
-from onnx_networks import NETWORKS, Network, random_network
+from onnx_networks import NETWORKS, random_network
 from run_model_tools import tvm_process
 from run_model_tools.inside_tvm import cpu
 from run_model_tools.onnx_repair import onnxruntime_process

@@ -7,7 +7,7 @@ from typing import Callable
 import numpy as np
 import onnx
 
-from onnx_networks import Network
+from network_builder import Network
 
 
 class Rows(Network):

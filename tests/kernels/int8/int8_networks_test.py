@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_networks import Network
+from network_builder import Network
 from run_model_tools import tvm_process
 
 pytestmark = pytest.mark.full  # int8_convolution_test.py has the layers
