@@ -35,14 +35,7 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
       NCHW, as they are exported since 8.4, only where they are not suppressed), prototypes of masks
       in the input's layout, and maybe before the boxes.
     """
-    names = _value(properties, "names", what)
-    if isinstance(names, list):
-        names = dict(enumerate(names))
-    if isinstance(names, dict):  # JSON has no other keys than texts.
-        names = {int(key) if str(key).isdecimal() else key: name for key, name in names.items()}
-    if not isinstance(names, dict) or set(names) != set(range(len(names))):
-        raise ToolError(MALFORMED_FILE, f"{what}: its names are not those of the classes 0, 1 ….")
-    labels = [str(names[number]) for number in range(len(names))]
+    labels = _labels(properties, what)
     task = properties.get("task")
     if task == "classify":
         return _classification(properties, labels, what)
@@ -53,34 +46,36 @@ def described(properties: Mapping[str, str], shapes: Sequence[tuple[int | None, 
                                         f"{', '.join(_PRESETS)}.")
     tasks, preprocessing = _as_preset(_PRESETS[task], labels)
     (found,) = tasks
+    shape = shapes[0] or ()
     if properties.get("head") == "RTDETRDecoder":
-        # Rows of a box in shares of the sides, and either a score for each class or the best one
-        # and its class (since 8.4), of a squashed picture.
-        if (shapes[0] or (None,))[-1] == 4 + len(labels):
-            found.update({"form": "yolo-rows", "objectness": False, "nms": None})
-        else:
-            _as_rows(found)
-            found["box_format"] = "cxcywh"
-        found["units"] = "normalized"
+        _as_rt_detr(found, len(labels), shape)
         return tasks, replace(preprocessing, fit="squash", pad=None)
     if task == "pose":
-        points = _value(properties, "kpt_shape", what)
-        if not isinstance(points, (list, tuple)) or len(points) != 2:
-            raise ToolError(MALFORMED_FILE, f"{what}: its kpt_shape is {points!r}, where a number "
-                                            "of points and of values of each are expected.")
-        found["keypoints"] = {"count": points[0], "values": points[1]}
+        found["keypoints"] = _keypoints(properties, what)
         check_tasks(found, what)
     if task == "segment" and tflite_layout is not None:
         found["masks"]["layout"] = tflite_layout
-        if len(shapes[0] or ()) == 4:
-            shapes = shapes[::-1]
+        if len(shape) == 4:
+            shape = shapes[-1] or ()
             found["output"], found["masks"]["output"] = 1, 0
-    suppressed = len(shapes[0] or ()) == 3 and _is_suppressed(found, len(labels), shapes[0] or ())
+    suppressed = len(shape) == 3 and _is_suppressed(found, len(labels), shape)
     if suppressed:
         _as_rows(found)
     if tflite_layout == "NHWC" or tflite_layout is not None and not suppressed:
         found["units"] = "normalized"
     return tasks, preprocessing
+
+
+def _labels(properties: Mapping[str, str], what: str) -> list[str]:
+    """The names of the classes, which are written as a list, or by their numbers."""
+    names = _value(properties, "names", what)
+    if isinstance(names, list):
+        names = dict(enumerate(names))
+    if isinstance(names, dict):  # JSON has no other keys than texts.
+        names = {int(key) if str(key).isdecimal() else key: name for key, name in names.items()}
+    if not isinstance(names, dict) or set(names) != set(range(len(names))):
+        raise ToolError(MALFORMED_FILE, f"{what}: its names are not those of the classes 0, 1 ….")
+    return [str(names[number]) for number in range(len(names))]
 
 
 def _value(properties: Mapping[str, str], name: str, what: str) -> Any:
@@ -110,6 +105,25 @@ def _classification(properties: Mapping[str, str], labels: list[str], what: str,
             from_json({"resizer": "pil-bilinear", "fit": "crop", "resize": side, "crop": side,
                        "color_order": "RGB", "divide_by": 255.0, "mean": [0.0] * 3,
                        "std": [1.0] * 3}, what))
+
+
+def _keypoints(properties: Mapping[str, str], what: str) -> dict[str, Any]:
+    shape = _value(properties, "kpt_shape", what)
+    if not isinstance(shape, (list, tuple)) or len(shape) != 2:
+        raise ToolError(MALFORMED_FILE, f"{what}: its kpt_shape is {shape!r}, where a number "
+                                        "of points and of values of each are expected.")
+    return {"count": shape[0], "values": shape[1]}
+
+
+def _as_rt_detr(task: dict[str, Any], classes: int, shape: tuple[int | None, ...]) -> None:
+    """Rows of a box in shares of the sides, and either a score for each class or the best one and
+    its class (since 8.4), of a squashed picture."""
+    if shape[-1:] == (4 + classes,):
+        task.update({"form": "yolo-rows", "objectness": False, "nms": None})
+    else:
+        _as_rows(task)
+        task["box_format"] = "cxcywh"
+    task["units"] = "normalized"
 
 
 def _extra_values(task: dict[str, Any]) -> int:
