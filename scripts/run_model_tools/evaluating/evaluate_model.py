@@ -149,6 +149,12 @@ def parse_arguments() -> argparse.Namespace:
     board.add_argument("--tracker", type=_address, metavar="HOST:PORT", help="needs --key")
     board.add_argument("--key", default="", help="which the board's server was started with")
     args = parser.parse_args()
+    check_arguments(parser, args)
+    return args
+
+
+def check_arguments(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Ends the program where flags exclude each other, or numbers make no sense."""
     if args.compare is None and not (args.name and args.artifacts and args.dataset):
         parser.error("NAME, ARTIFACTS and --dataset are needed, or --compare BEFORE AFTER")
     if args.compare is not None and (args.name or args.dataset):
@@ -166,7 +172,6 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--tracker needs --key")
     if (args.rpc or args.tracker) and (args.jobs or 1) > 1:
         parser.error("a board is one machine: leave --jobs out with --rpc and --tracker")
-    return args
 
 
 def program_of(args: argparse.Namespace) -> Path:
