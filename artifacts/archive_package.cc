@@ -26,10 +26,7 @@ constexpr std::int64_t kNewestVersion = 7;
 std::vector<std::string> executors_of(const JsonField& model) {
   auto list = find_member(model, "executors");
   if (!list) list = find_member(model, "runtimes");
-  std::vector<std::string> names;
-  if (!list) return names;
-  for (std::size_t i = 0; i < list->array_size(); ++i) names.push_back(list->at(i).string());
-  return names;
+  return list ? strings_field(*list) : std::vector<std::string>();
 }
 
 // Accepts metadata.json of a Model Library Format archive of one model for the graph executor.

@@ -50,7 +50,7 @@ GoldenInput parse_input(const JsonField& field) {
   } catch (const Error& error) {
     field.fail(std::string("is unusable: ") + error.what());
   }
-  input.layout = parse_layout(one_of(field.member("layout"), {"NCHW", "NHWC", "CHW", "HWC"}));
+  input.layout = parsed_field(field.member("layout"), parse_layout);
   input.sha256 = sha256_field(field.member("sha256"));
   return input;
 }
@@ -101,7 +101,7 @@ void check_output(const GoldenCase& golden, const std::filesystem::path& array) 
 
 void parse_scores(const JsonField& root, GoldenCase& golden) {
   const JsonField output = root.member("output");
-  golden.kind = parse_score_kind(one_of(output.member("kind"), {"logits", "probabilities"}));
+  golden.kind = parsed_field(output.member("kind"), parse_score_kind);
   golden.output_shape = shape_field(output.member("shape"));
   std::size_t classes = 0;
   try {

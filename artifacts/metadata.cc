@@ -31,7 +31,7 @@ MetadataTensor parse_tensor(const JsonField& field) {
     field.fail(std::string("is unusable: ") + error.what());
   }
   if (const auto layout = find_member(field, "layout")) {
-    tensor.layout = one_of(*layout, {"NCHW", "NHWC", "CHW", "HWC"});
+    tensor.layout = layout_name(parsed_field(*layout, parse_layout));
   }
   if (const auto scale = find_member(field, "scale")) tensor.scale = positive_number(*scale);
   if (const auto zero = find_member(field, "zero_point")) {
@@ -39,12 +39,6 @@ MetadataTensor parse_tensor(const JsonField& field) {
                                       std::numeric_limits<std::int32_t>::max());
   }
   return tensor;
-}
-
-std::vector<std::string> parse_features(const JsonField& field) {
-  std::vector<std::string> features;
-  for (std::size_t i = 0; i < field.array_size(); ++i) features.push_back(field.at(i).string());
-  return features;
 }
 
 std::vector<MetadataTensor> parse_tensors(const JsonField& root, std::string_view key) {
@@ -89,11 +83,8 @@ Preprocessing preprocessing_field(const JsonField& field) {
       "rounding", "color_order", "divide_by", "mean", "std"};
   refuse_other_members(field, kKnown);
   Preprocessing result;
-  result.resizer = parse_resizer(one_of(
-      field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "pil-nearest",
-                                "pil13-bilinear", "pil13-bicubic", "cv2-linear", "cv2-warp"}));
-  result.fit =
-      parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox", "pad", "squash-crop"}));
+  result.resizer = parsed_field(field.member("resizer"), parse_resizer);
+  result.fit = parsed_field(field.member("fit"), parse_fit);
   if (crops(result.fit)) {
     result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));
     result.crop = static_cast<int>(field.member("crop").integer(1, result.resize));
@@ -124,8 +115,7 @@ Preprocessing preprocessing_field(const JsonField& field) {
     result.letterbox.round_down = letterboxes && down;
     result.crop_start = crops(result.fit) && down ? CropStart::kDown : CropStart::kRounded;
   }
-  result.color_order =
-      parse_color_order(one_of(field.member("color_order"), {"RGB", "BGR", "GRAY"}));
+  result.color_order = parsed_field(field.member("color_order"), parse_color_order);
   result.divide_by = static_cast<float>(positive_number(field.member("divide_by")));
   result.mean = parse_channels(field.member("mean"));
   result.std = parse_channels(field.member("std"));
@@ -148,7 +138,7 @@ Metadata parse_metadata(std::string_view text, const std::string& name) {
     metadata.target = text_or_empty(*target, "tvm");
     metadata.machine = text_or_empty(*target, "machine");
     if (const auto features = find_member(*target, "features")) {
-      metadata.features = parse_features(*features);
+      metadata.features = strings_field(*features);
     }
   }
   metadata.inputs = parse_tensors(root, "inputs");

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxTargetsBytes = std::size_t{1} << 20;
 
-std::vector<std::string> strings(const JsonField& field) {
-  std::vector<std::string> items;
-  for (std::size_t i = 0; i < field.array_size(); ++i) items.push_back(field.at(i).string());
-  return items;
-}
-
 ListedTarget parse_target(const JsonField& field) {
   ListedTarget target;
   target.name = field.member("name").string();
@@ -31,8 +25,8 @@ ListedTarget parse_target(const JsonField& field) {
   target.machine = text_or_empty(field, "machine");
   target.tvm = field.member("tvm").string();
   target.preset = field.member("preset").string();
-  target.emulator = strings(field.member("emulator"));
-  target.features = strings(field.member("features"));
+  target.emulator = strings_field(field.member("emulator"));
+  target.features = strings_field(field.member("features"));
   return target;
 }
 

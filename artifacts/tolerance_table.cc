@@ -40,7 +40,7 @@ ToleranceEntry parse_entry(const JsonField& field) {
   ToleranceEntry entry;
   entry.model = name_or_any(field, "model");
   entry.target = name_or_any(field, "target");
-  entry.kind = parse_score_kind(one_of(field.member("kind"), {"logits", "probabilities"}));
+  entry.kind = parsed_field(field.member("kind"), parse_score_kind);
   entry.tolerance.atol = not_negative(field.member("atol"));
   entry.tolerance.rtol = not_negative(field.member("rtol"));
   entry.tolerance.order = not_negative(field.member("order"));

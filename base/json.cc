@@ -159,6 +159,12 @@ std::string one_of(const JsonField& field, std::span<const std::string_view> wor
   field.fail("is " + in_quotes(value) + ", expected one of " + known);
 }
 
+std::vector<std::string> strings_field(const JsonField& field) {
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < field.array_size(); ++i) strings.push_back(field.at(i).string());
+  return strings;
+}
+
 double positive_number(const JsonField& field) {
   const double value = field.number();
   if (!(value > 0)) field.fail("is not more than 0");

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <run_model/error.h>
+
 namespace run_model {
 
 // What messages call a document, and what they advise; without advice it is a compiler's file.
@@ -80,6 +82,19 @@ std::string one_of(const JsonField& field, std::span<const std::string_view> wor
 inline std::string one_of(const JsonField& field, std::initializer_list<std::string_view> words) {
   return one_of(field, std::span(words.begin(), words.size()));
 }
+
+// What `parse` makes of the string; what it throws is said of the field.
+template <typename Parse>
+auto parsed_field(const JsonField& field, Parse parse) {
+  const std::string& text = field.string();
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    field.fail(std::string("is unusable: ") + error.what());
+  }
+}
+
+std::vector<std::string> strings_field(const JsonField& field);
 
 // A number above 0.
 double positive_number(const JsonField& field);

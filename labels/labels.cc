@@ -1,9 +1,6 @@
 #include <run_model/labels.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <optional>
 
 #include <run_model/error.h>
 #include "base/file.h"
@@ -115,18 +112,8 @@ std::vector<std::string> parse_labels(std::string_view text, const std::string& 
 }
 
 std::vector<std::string> read_labels(const std::filesystem::path& path) {
-  const std::string name = path_in_quotes(path);
-  const OwnedFd file = open_to_read(path);
-  std::optional<std::vector<std::byte>> bytes;
-  if (file) bytes = read_to_end(file.get(), kMaxFileBytes + 1);
-  if (!bytes) {
-    throw Error(ErrorKind::kFile,
-                "cannot read the label file " + name + ": " + std::strerror(errno));
-  }
-  if (bytes->size() > kMaxFileBytes) {
-    fail(name, "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
-  }
-  return parse_labels(as_text(*bytes), name);
+  return parse_labels(as_text(read_file(path, kMaxFileBytes, "a label file")),
+                      path_in_quotes(path));
 }
 
 void check_label_count(std::size_t labels, std::size_t outputs, const std::filesystem::path& path) {

@@ -7,10 +7,19 @@
 
 #include <run_model/error.h>
 #include <run_model/top_k.h>
-#include "base/text.h"
+#include "base/enum_names.h"
 
 namespace run_model {
 namespace {
+
+constexpr auto kScoreKinds = enum_names<ScoreKind>(
+    {{ScoreKind::kLogits, "logits"}, {ScoreKind::kProbabilities, "probabilities"}});
+
+constexpr auto kScoreRules = enum_names<ScoreRule>({{ScoreRule::kFinite, "finite"},
+                                                    {ScoreRule::kTop1, "top-1"},
+                                                    {ScoreRule::kTop5, "top-5"},
+                                                    {ScoreRule::kOrder, "order"},
+                                                    {ScoreRule::kTolerance, "tolerance"}});
 
 std::string number(double value) {
   std::array<char, 32> text{};
@@ -142,33 +151,13 @@ class Comparison {
 
 }  // namespace
 
-std::string_view score_kind_name(ScoreKind kind) {
-  return kind == ScoreKind::kLogits ? "logits" : "probabilities";
-}
+std::string_view score_kind_name(ScoreKind kind) { return kScoreKinds.name(kind); }
 
 ScoreKind parse_score_kind(std::string_view name) {
-  for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
-    if (name == score_kind_name(kind)) return kind;
-  }
-  throw Error(ErrorKind::kUsage,
-              "the kind of scores is " + in_quotes(name) + ", expected logits or probabilities");
+  return kScoreKinds.parse(name, "kind of scores");
 }
 
-std::string_view score_rule_name(ScoreRule rule) {
-  switch (rule) {
-    case ScoreRule::kFinite:
-      return "finite";
-    case ScoreRule::kTop1:
-      return "top-1";
-    case ScoreRule::kTop5:
-      return "top-5";
-    case ScoreRule::kOrder:
-      return "order";
-    case ScoreRule::kTolerance:
-      return "tolerance";
-  }
-  return "unknown";
-}
+std::string_view score_rule_name(ScoreRule rule) { return kScoreRules.name(rule); }
 
 ScoreComparison compare_scores(std::span<const double> expected, std::span<const double> actual,
                                const ScoreTolerance& tolerance) {

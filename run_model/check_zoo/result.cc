@@ -82,7 +82,7 @@ std::vector<RankedScore> parse_ranked(const JsonField& field) {
 
 CaseScores parse_scores(const JsonField& field) {
   CaseScores scores;
-  scores.kind = parse_score_kind(one_of(field.member("kind"), {"logits", "probabilities"}));
+  scores.kind = parsed_field(field.member("kind"), parse_score_kind);
   scores.top1_equal = field.member("top1_equal").boolean();
   scores.top5_equal = field.member("top5_equal").boolean();
   scores.largest_error = field.member("largest_error").number();
@@ -162,9 +162,7 @@ CaseResult parse_case(const JsonField& field) {
   result.preprocess_ms = field.member("timing").member("preprocess").number();
   result.run_ms = field.member("timing").member("run").number();
   if (const auto location = find_member(field, "location")) {
-    for (std::size_t i = 0; i < location->array_size(); ++i) {
-      result.location.push_back(location->at(i).string());
-    }
+    result.location = strings_field(*location);
   }
   return result;
 }

@@ -101,7 +101,7 @@ TEST(ToleranceTableTest, RefusesWhatIsMalformed) {
   const std::vector<Case> cases{
       {"/entries/0/atol", -1, "entries[0].atol is less than 0"},
       {"/entries/0/rtol", "1", "entries[0].rtol"},
-      {"/entries/0/kind", "odds", "expected one of logits, probabilities"},
+      {"/entries/0/kind", "odds", "it is one of logits, probabilities"},
       {"/entries/0/why", "", "every tolerance needs its reason"},
       {"/entries/0/target", "", "entries[0].target is empty"},
       {"/entries/0/atols", 1, "not a field that this version knows"},

@@ -43,16 +43,12 @@ struct NodeRun {
 // The names in a JSON list; none where the text is no such list: what a report says besides is no
 // reason to refuse an artifact.
 std::vector<std::string> listed_names(const std::string& text) {
-  std::vector<std::string> names;
-  if (text.empty()) return names;
+  if (text.empty()) return {};
   try {
-    const JsonDocument document(text, "onnx_nodes");
-    const JsonField list = document.root();
-    for (std::size_t i = 0; i < list.array_size(); ++i) names.push_back(list.at(i).string());
+    return strings_field(JsonDocument(text, "onnx_nodes").root());
   } catch (const Error&) {
-    names.clear();
+    return {};
   }
-  return names;
 }
 
 void run_nodes(DebugExecutor& executor, NodeRun& run) {
