@@ -7,7 +7,6 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "preprocess/exif.h"
 #include "preprocess/image_operations.h"
 
 namespace run_model {
@@ -106,7 +105,7 @@ Image pad(const Image& image, int left, int top, int width, int height, std::uin
 }
 
 Image apply_orientation(Image image, int orientation) {
-  if (orientation <= kOrientationNormal || orientation > 8) {
+  if (orientation < 2 || orientation > 8) {
     return image;
   }
   const bool turned = orientation >= 5;

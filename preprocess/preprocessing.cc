@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include <run_model/error.h>
@@ -15,8 +16,6 @@ namespace {
 
 constexpr auto kColorOrders = enum_names<ColorOrder>(
     {{ColorOrder::kRgb, "RGB"}, {ColorOrder::kBgr, "BGR"}, {ColorOrder::kGray, "GRAY"}});
-
-constexpr double kPi = 3.14159265358979323846;
 
 constexpr auto kLayouts = enum_names<Layout>({{Layout::kNchw, "NCHW"},
                                               {Layout::kNhwc, "NHWC"},
@@ -84,7 +83,7 @@ Image cut(const Image& image, const PictureRegion& region, std::optional<std::ui
   check_image_size("the region", width, height);
   // A warp takes pixel i at i * scale: half a pixel further on, less the half that pixel 0 of the
   // picture begins before its middle, is the middle of it.
-  const double turn = region.angle * kPi / 180.0;
+  const double turn = region.angle * std::numbers::pi / 180.0;
   const double x = region.width / width / 2, y = region.height / height / 2;
   PictureRegion middles = region;
   middles.x += x * std::cos(turn) - y * std::sin(turn) - 0.5;

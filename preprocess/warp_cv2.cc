@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "preprocess/resizers.h"
@@ -18,14 +19,13 @@ constexpr int kUnknowns = 8;
 constexpr int kPlaceBits = 5;  // places are multiples of 1/32 of a pixel
 constexpr int kPlaces = 1 << kPlaceBits;
 constexpr int kProductBits = 15;
-constexpr double kHalfTurn = 3.1415926535897932384626433832795;
 
 // cv::boxPoints: left bottom, left top, right top, right bottom of the region before it is turned.
 std::array<Point, 4> corners(const PictureRegion& region) {
   const auto width = static_cast<float>(region.width), height = static_cast<float>(region.height);
   const auto x = static_cast<float>(region.x + region.width / 2);
   const auto y = static_cast<float>(region.y + region.height / 2);
-  const double angle = static_cast<float>(region.angle) * kHalfTurn / 180.0;
+  const double angle = static_cast<float>(region.angle) * std::numbers::pi / 180.0;
   const float b = static_cast<float>(std::cos(angle)) * 0.5F;
   const float a = static_cast<float>(std::sin(angle)) * 0.5F;
   const Point first{x - a * height - b * width, y + b * height - a * width};

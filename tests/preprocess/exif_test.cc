@@ -1,4 +1,4 @@
-#include "preprocess/exif.h"
+#include "preprocess/decoding/exif.h"
 
 #include <gtest/gtest.h>
 

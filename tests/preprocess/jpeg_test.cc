@@ -1,4 +1,4 @@
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 namespace run_model {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/enum_names.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 #include "preprocess/image_operations.h"
 
 namespace run_model {

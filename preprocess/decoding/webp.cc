@@ -8,8 +8,8 @@
 
 #include <run_model/error.h>
 #include "base/installed_library.h"
-#include "preprocess/decoders.h"
-#include "preprocess/exif.h"
+#include "preprocess/decoding/decoders.h"
+#include "preprocess/decoding/exif.h"
 
 namespace run_model {
 namespace {

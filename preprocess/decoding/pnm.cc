@@ -3,18 +3,12 @@
 #include <cmath>
 #include <vector>
 
-#include <run_model/error.h>
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 namespace run_model {
 namespace {
 
 bool is_space(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-[[noreturn]] void malformed(const std::string& what, const std::string& found) {
-  throw Error(ErrorKind::kImage, what + ": the PNM picture is malformed: " + found,
-              "copy or download the file again");
-}
 
 // One of the six kinds, by the digit after the 'P'.
 class PnmReader {
@@ -34,7 +28,7 @@ class PnmReader {
     greatest_ = bitmap_ ? 1 : number("greatest value", 65535);
     check_image_size(what_, width, height);
     if (greatest_ < 1) {
-      malformed(what_, "its greatest value is 0");
+      damaged_picture(what_, "PNM", "its greatest value is 0");
     }
     if (!plain_) {
       reader_.skip(1);  // exactly one white space precedes raw samples
@@ -90,12 +84,13 @@ class PnmReader {
       value = value * 10 + (reader_.u8() - '0');
       any = true;
       if (value > largest) {
-        malformed(what_, std::string(name) + " is above " + std::to_string(largest));
+        damaged_picture(what_, "PNM", std::string(name) + " is above " + std::to_string(largest));
       }
     }
     if (!any) {
-      malformed(what_, std::string("there is no ") + name + " at byte " +
-                           std::to_string(reader_.position()));
+      damaged_picture(
+          what_, "PNM",
+          std::string("there is no ") + name + " at byte " + std::to_string(reader_.position()));
     }
     return value;
   }
@@ -121,8 +116,9 @@ class PnmReader {
         skip_space();
         const int bit = reader_.u8() - '0';
         if (bit != 0 && bit != 1) {
-          malformed(what_,
-                    "a bit is neither 0 nor 1 at byte " + std::to_string(reader_.position() - 1));
+          damaged_picture(
+              what_, "PNM",
+              "a bit is neither 0 nor 1 at byte " + std::to_string(reader_.position() - 1));
         }
         sample = scaled(static_cast<std::size_t>(bit));
       } else {

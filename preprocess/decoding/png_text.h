@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 namespace run_model {
 

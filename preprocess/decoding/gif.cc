@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <run_model/error.h>
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 namespace run_model {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "preprocess/decoders.h"
-#include "preprocess/exif.h"
+#include "preprocess/decoding/decoders.h"
+#include "preprocess/decoding/exif.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "preprocess/png_text.h"
+#include "preprocess/decoding/png_text.h"
 
 #include <zlib.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "preprocess/exif.h"
+#include "preprocess/decoding/exif.h"
 
 namespace run_model {
 namespace {

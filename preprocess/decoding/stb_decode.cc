@@ -1,14 +1,11 @@
-#include "preprocess/decoders.h"
+#include "preprocess/decoding/decoders.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <utility>
-#include <vector>
 
 #include <run_model/error.h>
-#include "preprocess/image_operations.h"
 
 namespace {
 
@@ -171,96 +168,6 @@ bool inflate_with_stb(Bytes stream, std::span<std::uint8_t> to) {
   } catch (const StbAssertion&) {
     return false;
   }
-}
-
-namespace {
-
-// Source: Adobe Photoshop File Formats Specification, "File header section", "Image data section".
-constexpr std::size_t kPsdChannelsAt = 12;
-constexpr std::uint32_t kPsdColorChannels = 3;
-constexpr std::uint32_t kPsdRgb = 3;  // the colour mode
-constexpr std::uint32_t kPsdRunLengths = 1;
-
-// Source: Truevision TGA File Format Specification 2.0, fields 1, 2, 4 and 5.6.
-constexpr std::size_t kTgaHeaderBytes = 18;
-constexpr std::size_t kTgaNoteBytesAt = 0;
-constexpr std::size_t kTgaHasPaletteAt = 1;
-constexpr std::size_t kTgaFirstEntryAt = 3;
-constexpr std::size_t kTgaEntriesAt = 5;
-constexpr std::size_t kTgaEntryBitsAt = 7;
-constexpr std::size_t kTgaMostEntries = 0xFFFF;
-constexpr std::size_t kTgaDescriptorAt = 17;
-constexpr int kTgaRightToLeft = 0x10;
-constexpr int kMirrored = 2;  // EXIF's number for it
-
-// The same TGA picture with a palette that has an entry for every index, which is black where the
-// file has none: stb_image would take the first.
-std::vector<std::uint8_t> with_whole_palette(Bytes file) {
-  std::vector<std::uint8_t> whole(file.begin(), file.end());
-  const std::size_t entries = file[kTgaEntriesAt] | std::size_t{file[kTgaEntriesAt + 1]} << 8;
-  const std::size_t entry_bytes = (std::size_t{file[kTgaEntryBitsAt]} + 7) / 8;
-  const std::size_t end = kTgaHeaderBytes + file[kTgaNoteBytesAt] + entries * entry_bytes;
-  if (entries > 0 && end <= file.size()) {
-    whole[kTgaEntriesAt] = whole[kTgaEntriesAt + 1] = 0xFF;
-    whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(end),
-                 (kTgaMostEntries - entries) * entry_bytes, 0);
-  }
-  return whole;
-}
-
-}  // namespace
-
-RawPicture decode_psd(Bytes file, const std::string& what) {
-  ByteReader reader = picture_reader(file, what);
-  reader.skip(kPsdChannelsAt);
-  const std::uint32_t channels = reader.u16();
-  const std::uint64_t height = reader.u32();
-  reader.skip(4 + 2);  // width, bits
-  const std::uint32_t color_mode = reader.u16();
-  for (int section = 0; section < 3; ++section) {
-    reader.skip(reader.u32());  // colour mode data, resources, layers
-  }
-  const std::uint32_t compression = reader.u16();
-  if (color_mode == kPsdRgb && channels < kPsdColorChannels) {
-    damaged_picture(what, "PSD", "it has " + std::to_string(channels) + " of three colours");
-  }
-  if (channels <= kPsdColorChannels) {
-    return decode_with_stb(file, what);
-  }
-
-  std::vector<std::uint8_t> reduced(file.begin(), file.end());
-  reduced[kPsdChannelsAt] = 0;
-  reduced[kPsdChannelsAt + 1] = kPsdColorChannels;
-  if (compression == kPsdRunLengths) {
-    // Before the channels lies a table of the bytes of every row of every channel.
-    const auto rows_take = [&](std::uint32_t count) {
-      const std::uint64_t bytes = count * height * 2;
-      return reader.octets(bytes).size();
-    };
-    rows_take(kPsdColorChannels);
-    const auto surplus = reduced.begin() + static_cast<std::ptrdiff_t>(reader.position());
-    reduced.erase(surplus,
-                  surplus + static_cast<std::ptrdiff_t>(rows_take(channels - kPsdColorChannels)));
-  }
-  RawPicture picture = decode_with_stb(reduced, what);
-  picture.channels = kPsdColorChannels + 1;
-  return picture;
-}
-
-RawPicture decode_tga(Bytes file, const std::string& what) {
-  const Bytes header = picture_reader(file, what).octets(kTgaHeaderBytes);
-  const bool has_palette = header[kTgaHasPaletteAt] == 1;
-  if (has_palette && (header[kTgaFirstEntryAt] != 0 || header[kTgaFirstEntryAt + 1] != 0)) {
-    throw Error(ErrorKind::kImage,
-                what + ": the palette of the TGA picture does not begin at entry 0",
-                "convert the picture to PNG");
-  }
-  RawPicture picture =
-      has_palette ? decode_with_stb(with_whole_palette(file), what) : decode_with_stb(file, what);
-  if ((header[kTgaDescriptorAt] & kTgaRightToLeft) != 0) {
-    picture.image = apply_orientation(std::move(picture.image), kMirrored);
-  }
-  return picture;
 }
 
 }  // namespace run_model

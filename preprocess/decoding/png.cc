@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "preprocess/decoders.h"
-#include "preprocess/exif.h"
-#include "preprocess/png_text.h"
+#include "preprocess/decoding/decoders.h"
+#include "preprocess/decoding/exif.h"
+#include "preprocess/decoding/png_text.h"
 
 namespace run_model {
 namespace {
