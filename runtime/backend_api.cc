@@ -12,7 +12,7 @@
 #include "runtime/float16.h"
 #include "runtime/loading/model_library.h"
 #include "runtime/relax/ffi_api.h"
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/threads/call_context.h"
 
 namespace run_model {

@@ -37,8 +37,8 @@ RUN_MODEL_EXPORT void* TVMBackendAllocWorkspace(int device_type, int device_id, 
 RUN_MODEL_EXPORT int TVMBackendFreeWorkspace(int device_type, int device_id, void* data);
 
 // The function `name` of the library whose __tvm_module_ctx is `module`, its kernel of that name
-// for a GPU, or one of relax/runtime_functions.h (sorting). TVM's own runtime has a registry of
-// more (BLAS …), which this one has not.
+// for a GPU, or one of relax/functions/runtime_functions.h (sorting). TVM's own runtime has a
+// registry of more (BLAS …), which this one has not.
 RUN_MODEL_EXPORT int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function);
 
 // Calls what TVMBackendGetFuncFromEnv gave.

@@ -20,7 +20,7 @@
 
 #include <run_model/device_tensor.h>
 #include <run_model/packed_function.h>
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 
 namespace run_model {
 

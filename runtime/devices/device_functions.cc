@@ -82,14 +82,17 @@ int call_handle(void* handle, const PackedValue* values, const int* type_codes,
 }
 
 class DeviceFunctions::Kernel final : public HostCallable {
+  struct Prepared {
+    std::shared_ptr<OpenDevice> device;  // outlives the kernel
+    std::unique_ptr<DeviceKernel> kernel;
+  };
+
  public:
   Kernel(std::shared_ptr<const DeviceCode> code, const KernelInfo& info)
       : code_(std::move(code)), info_(info), reader_(info) {}
   ~Kernel() override {
     for (auto& each : prepared_) delete each.load(std::memory_order_acquire);
   }
-
-  DLDeviceType type() const { return code_->device; }
 
   void call(const PackedValue* values, const int* type_codes, int num_values) override {
     const std::span<const PackedValue> all(values, static_cast<std::size_t>(num_values));
@@ -106,13 +109,6 @@ class DeviceFunctions::Kernel final : public HostCallable {
     prepared->kernel->launch(all.first(reader_.num_arguments()), size);
   }
 
- private:
-  struct Prepared {
-    std::shared_ptr<OpenDevice> device;  // outlives the kernel
-    std::unique_ptr<DeviceKernel> kernel;
-  };
-
- public:
   Prepared& prepare(const std::shared_ptr<OpenDevice>& device) {
     const auto index = static_cast<std::size_t>(device->id().device_id);
     if (index >= kMostDevices) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <run_model/packed_function.h>
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 #include "runtime/devices/open_device.h"
 
 namespace run_model {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <run_model/packed_function.h>
+#include "runtime/devices/code/device_code.h"
 #include "runtime/devices/device.h"
-#include "runtime/devices/device_code.h"
 
 namespace run_model {
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <dlpack/dlpack.h>
 
@@ -61,5 +62,8 @@ class OpenDevice {
 // Opens the device, or gives it where it is open already; it is closed when nobody holds it any
 // more. Throws Error(kIncompatible) where driver or device are not there, saying what to install.
 std::shared_ptr<OpenDevice> open_device(DLDevice id);
+
+// Those that a graph places entries on, one of each kind.
+using GraphDevices = std::vector<std::shared_ptr<OpenDevice>>;
 
 }  // namespace run_model

@@ -311,6 +311,13 @@ std::optional<std::uint64_t> ElfFile::file_offset(std::uint64_t address,
   return std::nullopt;
 }
 
+bool ElfFile::in_image(std::uint64_t address, std::uint64_t length, std::uint32_t flags) const {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const ElfSegment& s) {
+    return s.type == PT_LOAD && (s.flags & flags) == flags &&
+           within(address, length, s.address, s.memory_bytes);
+  });
+}
+
 bool ElfFile::in_code(std::uint64_t address) const {
   if (!code_sections_.empty()) {
     const auto behind = std::upper_bound(
@@ -320,10 +327,7 @@ bool ElfFile::in_code(std::uint64_t address) const {
       return false;
     }
   }
-  return std::any_of(segments_.begin(), segments_.end(), [address](const ElfSegment& s) {
-    return s.type == PT_LOAD && (s.flags & PF_X) != 0 &&
-           within(address, 1, s.address, s.memory_bytes);
-  });
+  return in_image(address, 1, PF_X);
 }
 
 bool ElfFile::begins_function(std::uint64_t address) const {

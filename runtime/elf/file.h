@@ -69,6 +69,10 @@ class ElfFile {
   const std::vector<std::string_view>& needed() const { return needed_; }  // DT_NEEDED
   const std::vector<ElfVersionNeed>& version_needs() const { return version_needs_; }
 
+  // Whether [address, address + length) of the loaded image lies in one segment that has all of
+  // `flags` (PF_R, PF_W, PF_X).
+  bool in_image(std::uint64_t address, std::uint64_t length, std::uint32_t flags) const;
+
   // Whether a function may begin at `address`: it lies in an executable segment and, where the file
   // has section headers, in one of the sections that hold instructions.
   bool in_code(std::uint64_t address) const;

@@ -57,7 +57,7 @@ void check_segments(const ElfFile& file) {
         reader.fail("its thread-local variables are not within the file");
       }
     } else if (segment.type == PT_GNU_RELRO) {
-      if (!in_image(file, segment.address, segment.memory_bytes, PF_R | PF_W)) {
+      if (!file.in_image(segment.address, segment.memory_bytes, PF_R | PF_W)) {
         reader.fail("what is to be made read-only after loading is not within a writable segment");
       }
     }
@@ -103,7 +103,7 @@ void check_place_of_dynamic(const ElfFile& file) {
       continue;
     }
     if (file.file_offset(segment.address, segment.file_bytes) != segment.offset ||
-        !in_image(file, segment.address, segment.memory_bytes, segment.flags)) {
+        !file.in_image(segment.address, segment.memory_bytes, segment.flags)) {
       file.reader().fail("its dynamic section is not where its segments say");
     }
     return;
@@ -147,7 +147,7 @@ void check_initialisation(const ElfFile& file) {
       continue;
     }
     const auto size = file.dynamic(size_tag);
-    if (!size || *size % reader.word_bytes() != 0 || !in_image(file, *address, *size, PF_R)) {
+    if (!size || *size % reader.word_bytes() != 0 || !file.in_image(*address, *size, PF_R)) {
       reader.fail("its list of initialisation functions is not within a segment");
     }
   }
@@ -167,7 +167,7 @@ void check_dynamic(const ElfFile& file) {
   const std::size_t word = file.reader().word_bytes();
   if (const auto address = file.dynamic(DT_PLTGOT);
       file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
-      (!address || *address % word != 0 || !in_image(file, *address, 2 * word, PF_R | PF_W))) {
+      (!address || *address % word != 0 || !file.in_image(*address, 2 * word, PF_R | PF_W))) {
     file.reader().fail("its table of function addresses is not within a writable segment");
   }
 }
@@ -265,7 +265,7 @@ void check_symbols(const ElfFile& file) {
     const std::uint64_t address =
         symbol.address & ~std::uint64_t{function && file.target().machine == EM_ARM};
     if ((function && !file.in_code(address)) ||
-        (symbol.type == STT_OBJECT && !in_image(file, address, symbol.bytes, PF_R))) {
+        (symbol.type == STT_OBJECT && !file.in_image(address, symbol.bytes, PF_R))) {
       file.reader().fail("a function or variable that it defines is not within its segments");
     }
   }
@@ -316,18 +316,6 @@ void check_versions(const ElfFile& file) {
 }
 
 }  // namespace
-
-bool in_image(const ElfFile& file, std::uint64_t address, std::uint64_t length,
-              std::uint32_t flags) {
-  for (const ElfSegment& segment : file.segments()) {
-    if (segment.type == PT_LOAD && (segment.flags & flags) == flags && address >= segment.address &&
-        address - segment.address <= segment.memory_bytes &&
-        length <= segment.memory_bytes - (address - segment.address)) {
-      return true;
-    }
-  }
-  return false;
-}
 
 void check_loadable(const ElfFile& file) {
   check_segments(file);

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/elf/loadable.h"
-
 namespace run_model {
 namespace {
 
@@ -239,7 +237,7 @@ class RelocationCheck {
   // The loader reads the dynamic section while it relocates, and nothing in there is relocated.
   void check_place(std::uint64_t place) const {
     const std::size_t word = reader_.word_bytes();
-    if (!in_image(file_, place, word, place_flags_)) {
+    if (!file_.in_image(place, word, place_flags_)) {
       reader_.fail("a relocation is not within a writable segment");
     }
     if (place + word > dynamic_.address && place < dynamic_.address + dynamic_.memory_bytes) {

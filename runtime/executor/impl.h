@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/devices/device_run.h"
-#include "runtime/devices/host_sides.h"
+#include "runtime/executor/device_run.h"
+#include "runtime/executor/host_sides.h"
 #include "runtime/executor/model_loader.h"
 #include "runtime/executor/node_calls.h"
 #include "runtime/memory/entry_storage.h"

@@ -8,7 +8,7 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "runtime/devices/graph_devices.h"
+#include "runtime/executor/graph_devices.h"
 #include "runtime/loading/device_blob.h"
 #include "runtime/loading/model_library.h"
 #include "runtime/loading/param_binding.h"

@@ -8,8 +8,8 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/loading/model_library.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/relax/interpreter.h"
-#include "runtime/relax/runtime_functions.h"
 #include "runtime/threads/call_context.h"
 
 namespace run_model {

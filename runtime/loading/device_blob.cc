@@ -10,7 +10,7 @@
 #include <run_model/error.h>
 #include "base/byte_reader.h"
 #include "base/text.h"
-#include "runtime/devices/code_reader.h"
+#include "runtime/devices/code/code_reader.h"
 
 namespace run_model {
 namespace {

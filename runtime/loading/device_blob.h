@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 #include "runtime/loading/params_file.h"
 
 namespace run_model {

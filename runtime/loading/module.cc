@@ -26,14 +26,12 @@
 #include "runtime/devices/device_functions.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/elf/loadable.h"
 #include "runtime/loading/device_blob.h"
 #include "runtime/loading/library_check.h"
 #include "runtime/loading/model_library.h"
 #include "runtime/relax/called_names.h"
 #include "runtime/relax/executable.h"
-#include "runtime/relax/library_blob.h"
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/runtime_functions.h"
 
 namespace run_model {
 namespace {
@@ -225,7 +223,7 @@ class LibraryModule final : public ModelLibrary {
         return false;
       }
     }
-    return in_image(elf, symbol.address, symbol.bytes, PF_W);
+    return elf.in_image(symbol.address, symbol.bytes, PF_W);
   }
 
   static std::string text_at(const ElfFile& elf, const ElfSymbol& symbol) {

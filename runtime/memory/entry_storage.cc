@@ -49,6 +49,14 @@ std::shared_ptr<char> allocate_pages(std::size_t bytes) {
   return {first, [data, reserved](char*) { munmap(data, reserved); }};
 }
 
+DeviceAlignments alignments_of(const GraphDevices& devices) {
+  DeviceAlignments alignments;
+  for (const auto& device : devices) {
+    alignments[device->id().device_type] = device->device().part_alignment();
+  }
+  return alignments;
+}
+
 std::vector<bool> entries_of(const ParamBinding& params, std::size_t entries) {
   std::vector<bool> is_param(entries, false);
   for (const BoundParam& param : params.params) is_param[param.entry] = true;

@@ -7,9 +7,9 @@
 
 #include <run_model/graph.h>
 #include <run_model/tensor.h>
-#include "runtime/devices/entry_placement.h"
-#include "runtime/devices/graph_devices.h"
+#include "runtime/devices/open_device.h"
 #include "runtime/loading/param_binding.h"
+#include "runtime/memory/entry_placement.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/memory/storage_plan.h"
 

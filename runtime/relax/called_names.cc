@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "runtime/loading/library_check.h"
-#include "runtime/relax/builtins.h"
+#include "runtime/relax/functions/builtins.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/relax/library_blob.h"
-#include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
 namespace {

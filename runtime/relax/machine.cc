@@ -7,8 +7,8 @@
 
 #include <run_model/dtype.h>
 #include "base/text.h"
-#include "runtime/relax/builtins.h"
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/builtins.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/relax/tracer.h"
 
 namespace run_model {

@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "runtime/loading/model_library.h"
 #include "runtime/relax/executable.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/relax/machine.h"
 #include "runtime/relax/relax_model.h"
-#include "runtime/relax/runtime_functions.h"
 #include "runtime/relax/values.h"
 #include "runtime/threads/call_context.h"
 

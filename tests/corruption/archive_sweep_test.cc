@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "artifacts/archive_package.h"
-#include "artifacts/deflate.h"
-#include "artifacts/tar.h"
+#include "artifacts/formats/deflate.h"
+#include "artifacts/formats/tar.h"
 #include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/corruption/damage.h"

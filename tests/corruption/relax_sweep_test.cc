@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "runtime/memory/storage_plan.h"
-#include "runtime/relax/library_blob.h"
 #include "runtime/relax/relax_model.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"

@@ -15,7 +15,7 @@
 #include <run_model/module.h>
 #include <run_model/tensor.h>
 #include "runtime/float16.h"
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "runtime/threads/call_context.h"
 #include "runtime/threads/contention.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 
 namespace run_model::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/devices/kernel_text.h"
+#include "runtime/devices/code/kernel_text.h"
 #include "runtime/devices/launch.h"
 #include "runtime/devices/opencl/program.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/devices/code_cache.h"
+#include "runtime/devices/code/code_cache.h"
 #include "runtime/devices/device.h"
 #include "runtime/devices/opencl/queue.h"
 

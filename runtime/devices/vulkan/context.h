@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/devices/code_cache.h"
+#include "runtime/devices/code/code_cache.h"
 #include "runtime/devices/device_failures.h"
 #include "runtime/devices/vulkan/features.h"
 #include "runtime/devices/vulkan/functions.h"

@@ -380,19 +380,11 @@ void VulkanKernel::launch(std::span<const PackedValue> arguments, const LaunchSi
   const auto refuse = [&info](const std::string& what) {
     throw Error(ErrorKind::kMismatch, "kernel " + in_quotes(info.name) + " " + what);
   };
-  if (arguments.size() != info.argument_types.size()) {
-    refuse("takes " + std::to_string(info.argument_types.size()) + " arguments and was given " +
-           std::to_string(arguments.size()));
-  }
   std::uint32_t groups[3];
   for (std::size_t i = 0; i < 3; ++i) {
     if (size.threads[i] != code_.facts.threads[i]) {
       refuse("has groups of " + std::to_string(code_.facts.threads[i]) + " threads in dimension " +
              std::to_string(i) + " and was launched with " + std::to_string(size.threads[i]));
-    }
-    if (size.groups[i] > device_.info().grid_size[i]) {
-      refuse("was launched with " + std::to_string(size.groups[i]) + " groups, more than " +
-             device_.info().name + " allows");
     }
     groups[i] = static_cast<std::uint32_t>(size.groups[i]);
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "runtime/devices/code_cache.h"
+#include "runtime/devices/code/code_cache.h"
 #include "runtime/devices/drivers.h"
 #include "runtime/devices/vulkan/device.h"
 #include "runtime/devices/vulkan/physical_device.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 #include "runtime/devices/vulkan/physical_device.h"
 #include "runtime/devices/vulkan/spirv.h"
 

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/devices/code_cache.h"
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/code_cache.h"
+#include "runtime/devices/code/device_code.h"
 #include "runtime/devices/vulkan/commands.h"
 #include "runtime/devices/vulkan/context.h"
 #include "runtime/devices/vulkan/spirv.h"

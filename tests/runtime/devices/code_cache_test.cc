@@ -1,4 +1,4 @@
-#include "runtime/devices/code_cache.h"
+#include "runtime/devices/code/code_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

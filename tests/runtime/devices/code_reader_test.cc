@@ -1,9 +1,9 @@
-#include "runtime/devices/code_reader.h"
+#include "runtime/devices/code/code_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/devices/kernel_text.h"
+#include "runtime/devices/code/kernel_text.h"
 #include "runtime/loading/device_blob.h"
 #include "tests/runtime/devices/test_code.h"
 #include "tests/throws_error.h"

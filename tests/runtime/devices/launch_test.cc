@@ -64,6 +64,7 @@ TEST(LaunchTest, RefusesArgumentsThatAreNotTheKernels) {
   EXPECT_TRUE(refused(2, 0, kTypeInt));
   EXPECT_TRUE(refused(3, -1, kTypeInt));
   EXPECT_TRUE(refused(3, 1, kTypeFloat));
+  EXPECT_TRUE(throws_error([&] { read(kernel, {values[0]}, codes); }, ErrorKind::kModel, {"'k'"}));
 }
 
 TEST(LaunchTest, ComparesWithTheDevice) {

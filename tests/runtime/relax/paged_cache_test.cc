@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <run_model/relax_session.h>
-#include "tests/has_elements.h"
 #include "tests/runtime/relax/function_library.h"
 #include "tests/throws_error.h"
 

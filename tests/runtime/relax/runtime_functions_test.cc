@@ -1,4 +1,4 @@
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/runtime_functions.h"
 #include "tests/has_elements.h"
 
 #include <gmock/gmock.h>

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/devices/code_reader.h"
 #include "runtime/devices/cuda/code_needs.h"
 #include "runtime/devices/cuda/device.h"
 #include "runtime/devices/drivers.h"

@@ -10,7 +10,7 @@
 
 #include <dlpack/dlpack.h>
 #include "base/file.h"
-#include "runtime/devices/device_code.h"
+#include "runtime/devices/code/device_code.h"
 
 namespace run_model {
 

@@ -1,4 +1,4 @@
-#include "runtime/devices/code_reader.h"
+#include "runtime/devices/code/code_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <run_model/dtype.h>
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/devices/kernel_text.h"
+#include "runtime/devices/code/kernel_text.h"
 
 namespace run_model {
 namespace {

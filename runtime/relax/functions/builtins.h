@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/relax/builtin_call.h"
+#include "runtime/relax/functions/builtin_call.h"
 
 namespace run_model {
 

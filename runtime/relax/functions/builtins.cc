@@ -1,4 +1,4 @@
-#include "runtime/relax/builtins.h"
+#include "runtime/relax/functions/builtins.h"
 
 #include <algorithm>
 #include <cstring>

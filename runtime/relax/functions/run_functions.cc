@@ -10,8 +10,8 @@
 
 #include <run_model/dtype.h>
 #include "base/text.h"
-#include "runtime/relax/builtins.h"
-#include "runtime/relax/sort_keys.h"
+#include "runtime/relax/functions/builtins.h"
+#include "runtime/relax/functions/sort_keys.h"
 
 namespace run_model {
 namespace {

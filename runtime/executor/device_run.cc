@@ -1,4 +1,4 @@
-#include "runtime/devices/device_run.h"
+#include "runtime/executor/device_run.h"
 
 #include <algorithm>
 

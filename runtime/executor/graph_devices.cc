@@ -1,4 +1,4 @@
-#include "runtime/devices/graph_devices.h"
+#include "runtime/executor/graph_devices.h"
 
 #include <algorithm>
 #include <set>
@@ -39,14 +39,6 @@ void check_wanted(const std::set<DLDeviceType>& used, const std::vector<DLDevice
 }
 
 }  // namespace
-
-DeviceAlignments alignments_of(const GraphDevices& devices) {
-  DeviceAlignments alignments;
-  for (const auto& device : devices) {
-    alignments[device->id().device_type] = device->device().part_alignment();
-  }
-  return alignments;
-}
 
 GraphDevices open_graph_devices(Graph& graph, const Module& library,
                                 const std::vector<DLDevice>& wanted) {

@@ -1,4 +1,4 @@
-#include "runtime/devices/entry_placement.h"
+#include "runtime/memory/entry_placement.h"
 
 #include <algorithm>
 #include <map>

@@ -1,20 +1,13 @@
 // The devices that a graph and its library need.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <run_model/graph.h>
 #include <run_model/module.h>
 #include "runtime/devices/open_device.h"
-#include "runtime/memory/memory_plan.h"
 
 namespace run_model {
-
-// One of each kind.
-using GraphDevices = std::vector<std::shared_ptr<OpenDevice>>;
-
-DeviceAlignments alignments_of(const GraphDevices& devices);
 
 // Opens what the graph places entries on, of each kind the device that `wanted` says or the first,
 // and compiles the library's kernels for it. A graph that says nothing of devices is placed on the

@@ -1,9 +1,7 @@
-#include "runtime/devices/kernel_text.h"
+#include "runtime/devices/code/kernel_text.h"
 
 #include <algorithm>
 #include <cstddef>
-
-#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/relax/runtime_functions.h"
+#include "runtime/relax/functions/runtime_functions.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include <run_model/error.h>
 #include <run_model/tensor.h>
 #include "base/text.h"
-#include "runtime/relax/sort_keys.h"
+#include "runtime/relax/functions/sort_keys.h"
 #include "runtime/threads/call_context.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "runtime/relax/sort_keys.h"
+#include "runtime/relax/functions/sort_keys.h"
 
 #include <algorithm>
 #include <bit>

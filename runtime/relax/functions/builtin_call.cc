@@ -1,4 +1,4 @@
-#include "runtime/relax/builtin_call.h"
+#include "runtime/relax/functions/builtin_call.h"
 
 #include <limits>
 

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include <run_model/dtype.h>
-#include "base/text.h"
-#include "runtime/relax/builtins.h"
+#include "runtime/relax/functions/builtins.h"
 
 namespace run_model {
 namespace {

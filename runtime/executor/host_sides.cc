@@ -1,4 +1,4 @@
-#include "runtime/devices/host_sides.h"
+#include "runtime/executor/host_sides.h"
 
 #include "runtime/memory/entry_storage.h"
 

@@ -11,7 +11,7 @@
 
 #include <run_model/dtype.h>
 #include "base/text.h"
-#include "runtime/relax/builtins.h"
+#include "runtime/relax/functions/builtins.h"
 
 namespace run_model {
 
