@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include <run_model/error.h>
-#include "artifacts/deflate.h"
-#include "artifacts/tar.h"
+#include "artifacts/formats/deflate.h"
+#include "artifacts/formats/tar.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mapped_file.h"

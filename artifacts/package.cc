@@ -8,6 +8,7 @@
 #include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
 #include "artifacts/package_finder.h"
+#include "artifacts/piece_kind.h"
 #include "artifacts/targets.h"
 #include "base/file.h"
 #include "base/text.h"

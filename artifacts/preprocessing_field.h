@@ -1,4 +1,4 @@
-// What golden cases hold of metadata.json too.
+// How a picture becomes the input, as metadata.json and golden cases say it.
 #pragma once
 
 #include <run_model/preprocessing.h>

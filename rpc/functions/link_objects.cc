@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "artifacts/deflate.h"
-#include "artifacts/tar.h"
+#include "artifacts/formats/deflate.h"
+#include "artifacts/formats/tar.h"
 #include "base/mapped_file.h"
 #include "base/system_file.h"
 #include "base/text.h"

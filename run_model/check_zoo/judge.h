@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "artifacts/golden_case.h"
-#include "artifacts/tolerance_table.h"
+#include "artifacts/references/golden_case.h"
+#include "artifacts/references/tolerance_table.h"
 #include "run_model/check_zoo/result.h"
 #include "run_model/shared/loaded_package.h"
 

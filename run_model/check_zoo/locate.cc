@@ -2,8 +2,7 @@
 
 #include <cstdio>
 
-#include <run_model/error.h>
-#include "artifacts/golden_case.h"
+#include "artifacts/references/golden_case.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "run_model/check_zoo/judge.h"

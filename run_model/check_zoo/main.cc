@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "artifacts/references/tolerance_table.h"
 #include "artifacts/targets.h"
-#include "artifacts/tolerance_table.h"
 #include "base/text.h"
 #include "base/write_file.h"
 #include "run_model/check_zoo/flags.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/task_result.h>
-#include "artifacts/tolerance_table.h"
+#include "artifacts/references/tolerance_table.h"
 #include "run_model/check_zoo/result.h"
 
 namespace run_model {

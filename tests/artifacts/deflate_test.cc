@@ -1,4 +1,4 @@
-#include "artifacts/deflate.h"
+#include "artifacts/formats/deflate.h"
 
 #include <gmock/gmock.h>
 

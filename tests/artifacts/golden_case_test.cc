@@ -1,4 +1,4 @@
-#include "artifacts/golden_case.h"
+#include "artifacts/references/golden_case.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

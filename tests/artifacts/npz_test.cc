@@ -7,7 +7,7 @@
 #include <string>
 
 #include <run_model/npy.h>
-#include "artifacts/zip.h"
+#include "artifacts/formats/zip.h"
 #include "tests/has_elements.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"

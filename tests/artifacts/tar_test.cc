@@ -1,10 +1,10 @@
-#include "artifacts/tar.h"
+#include "artifacts/formats/tar.h"
 
 #include <gmock/gmock.h>
 
 #include <map>
 
-#include "artifacts/deflate.h"
+#include "artifacts/formats/deflate.h"
 #include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/temporary_folder.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "artifacts/zip.h"
+#include "artifacts/formats/zip.h"
 #include "base/file.h"
 #include "runtime/cpu/features.h"
 

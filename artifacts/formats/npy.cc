@@ -13,7 +13,7 @@
 #include <run_model/dtype.h>
 #include <run_model/error.h>
 #include <run_model/npz.h>
-#include "artifacts/zip.h"
+#include "artifacts/formats/zip.h"
 #include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/text.h"

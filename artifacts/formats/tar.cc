@@ -1,4 +1,4 @@
-#include "artifacts/tar.h"
+#include "artifacts/formats/tar.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "artifacts/zip.h"
+#include "artifacts/formats/zip.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "artifacts/deflate.h"
+#include "artifacts/formats/deflate.h"
 #include "base/text.h"
 #include "base/write_file.h"
 

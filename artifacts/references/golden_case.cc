@@ -1,4 +1,4 @@
-#include "artifacts/golden_case.h"
+#include "artifacts/references/golden_case.h"
 
 #include <cmath>
 #include <limits>
@@ -9,8 +9,8 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/top_k.h>
-#include "artifacts/golden_results.h"
-#include "artifacts/metadata_fields.h"
+#include "artifacts/preprocessing_field.h"
+#include "artifacts/references/golden_results.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"

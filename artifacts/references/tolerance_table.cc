@@ -1,4 +1,4 @@
-#include "artifacts/tolerance_table.h"
+#include "artifacts/references/tolerance_table.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "artifacts/golden_results.h"
+#include "artifacts/references/golden_results.h"
 
 #include <algorithm>
 #include <array>
