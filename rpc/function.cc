@@ -3,9 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include <run_model/error.h>
-#include "base/text.h"
-
 namespace run_model::rpc {
 namespace {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/text.h"
 #include "rpc/modules/graph_executor_module.h"
 #include "rpc/modules/machine_function.h"
 #include "runtime/loading/model_library.h"

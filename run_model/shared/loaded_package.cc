@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <run_model/error.h>
 #include <run_model/npz.h>
-#include "base/text.h"
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {

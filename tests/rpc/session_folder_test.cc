@@ -6,7 +6,6 @@
 #include <run_model/error.h>
 #include "tests/has_elements.h"
 #include "tests/temporary_folder.h"
-#include "tests/throws_error.h"
 
 namespace run_model::rpc {
 namespace {

@@ -11,7 +11,6 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/npz.h>
-#include "run_model/shared/program.h"
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
 

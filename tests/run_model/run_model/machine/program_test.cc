@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <run_model/npz.h>
 #include "runtime/cpu/topology.h"
 #include "tests/has_elements.h"
 #include "tests/run_model/picture_artifact.h"
