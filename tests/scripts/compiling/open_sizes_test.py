@@ -42,7 +42,7 @@ ATTENTION = """(int64[batch,words] ids, int64[batch,words] mask) => (float[] y) 
     y = Reshape(back, flat)
 }"""
 # A causal mask, as two exporters write it.
-CAUSAL = """(float[words,4] x) => (float[] y, float[] z) {
+CAUSAL = """(float[words,4] x) => (float[] y, float[] z, float[] v) {
     all = Shape(x)
     length = Gather(all, zero)
     t = Transpose(x)
@@ -54,6 +54,7 @@ CAUSAL = """(float[words,4] x) => (float[] y, float[] z) {
     masked = Where(allowed, scores, low)
     y = Softmax<axis=-1>(masked)
     z = Trilu<upper=0>(scores)
+    v = EyeLike<k=-1>(scores)
 }"""
 # A U-shape: the lower picture is resized to twice its size and padded to the upper one's.
 PADDED = """(float[batch,3,height,width] x) => (float[] y) {
@@ -235,6 +236,14 @@ WINDOWED = """(float[batch,2,height,width] x) => (float[] y) {
 WINDOWS_OF_PATCHES = WINDOWED.replace("all = Shape(x)", """
     p = Conv<strides=[8,8]>(x, w)
     all = Shape(p)""").replace("Pad(x,", "Pad(p,")
+# What is missing to whole windows, repeated on all sides, as restorers of pictures have it.
+SURROUNDED = WINDOWED.split("    widths")[0].replace("(float[] y)", "(float[] y, float[] z)") + """
+    left = Div(missing, two)
+    right = Sub(missing, left)
+    around = Concat<axis=0>(edges, left, edges, right)
+    y = Pad<mode="reflect">(x, around)
+    z = Pad<mode="edge">(x, around)
+}"""
 # What networks for style and for sound begin with.
 REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] v) {
     y = Pad<mode="reflect">(x, widths)
@@ -301,6 +310,7 @@ NETWORKS = {
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
     "windowed": (WINDOWED, WINDOWS_OF_3),
     "windows_of_patches": (WINDOWS_OF_PATCHES, {**WINDOWS_OF_3, **weights(13, w=(2, 2, 8, 8))}),
+    "surrounded": (SURROUNDED, {**WINDOWS_OF_3, **SCALARS, "edges": np.array([0, 0])}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "strided": (STRIDED, {
         **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]),
@@ -329,6 +339,7 @@ UNSEEN = {
     "windowed": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 41, "width": 34}],
     "windows_of_patches": [{"batch": 2, "height": 33, "width": 101},
                            {"batch": 1, "height": 61, "width": 10}],
+    "surrounded": [{"batch": 1, "height": 2, "width": 4}, {"batch": 2, "height": 41, "width": 33}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "strided": [{"batch": 1, "height": 3, "width": 41}, {"batch": 2, "height": 70, "width": 33}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
@@ -345,6 +356,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
           "windows_of_patches": ("height", {"least": 9, "most": 4096, "step": 1}),
+          "surrounded": ("height", {"least": 2, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "strided": ("height", {"least": 1, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),

@@ -282,8 +282,6 @@ class _Generaliser:
 
         widths = list(zip(*([int(w) for w in c.attrs.pad_width] for c in calls)))
         first = calls[0].attrs
-        if str(first.pad_mode) != "constant":
-            raise Differs("a padding that repeats pixels is as wide as sizes say")
         before, after = [], []
         for axis, extent in enumerate(arguments[0].ty.shape.values):
             left, right = widths[2 * axis], widths[2 * axis + 1]
@@ -298,8 +296,11 @@ class _Generaliser:
                 raise Differs("a padding's width is not seen to follow from the sizes")
             before.append(found)
             after.append(missing - found)
-        return relax.BlockBuilder.current().call_te(topi.nn.pad, arguments[0], before, after,
-                                                    float(first.pad_value))
+        mode = str(first.pad_mode)
+        padded, value = {"reflect": (topi.nn.reflect_pad, ()),
+                         "replicate": (topi.nn.replicate_pad, ())}.get(
+                             mode, (topi.nn.pad, (float(first.pad_value),)))
+        return relax.BlockBuilder.current().call_te(padded, arguments[0], before, after, *value)
 
     def _constant(self, relax, arrays):
         first = arrays[0]

@@ -50,8 +50,15 @@ def operators_instead_of_loops(tvm):
             return None
         return relax.op.nn.pad(data, widths, "constant", float(value))
 
+    def repeating(mode):
+        def make(data, before, after, *_):
+            return relax.op.nn.pad(data, [int(w) for pair in zip(before, after) for w in pair],
+                                   mode)
+        return make
+
     makers = {topi.maximum: bound(relax.op.maximum), topi.minimum: bound(relax.op.minimum),
-              topi.nn.pad: pad}
+              topi.nn.pad: pad, topi.nn.mirror_pad: repeating("reflect"),
+              topi.nn.replicate_pad: repeating("replicate")}
     plain = relax.BlockBuilder.emit_te
 
     def emit_te(self, function, *arguments, **named):

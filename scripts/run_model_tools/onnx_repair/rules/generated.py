@@ -48,6 +48,13 @@ def eye_like(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     dtype = helper.tensor_dtype_to_np_dtype(node.attrs.get("dtype", x.elem_type))
     rows, columns = x.shape
+    if walk.is_open and not x.is_constant:
+        graph = walk.graph
+        diagonal = graph.op("Unsqueeze", graph.counting(rows), np.array([1]))
+        if node.attrs.get("k", 0):
+            diagonal = graph.op("Add", diagonal, node.attrs["k"])
+        return cast(walk, graph.op("Equal", graph.counting(columns), diagonal),
+                    helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
     return walk.graph.constant(np.eye(rows, columns, node.attrs.get("k", 0), dtype))
 
 

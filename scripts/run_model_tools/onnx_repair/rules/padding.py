@@ -55,26 +55,29 @@ def pad(walk: Walk, node: Node) -> Value:
 def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "constant",
            value: float = 0) -> Value:
     """More elements before and after along some axes; less where a number is below 0."""
-    if walk.graph.kept and mode == "constant" and all(min(p) >= 0 for p in pads.values()):
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
-                             walk.graph.like(value, x))
+    def widths() -> np.ndarray:
+        return np.array([pads.get(a, (0, 0))[side] for side in (0, 1) for a in range(x.rank)],
+                        np.int64)
+
+    def fits() -> bool:
+        return all(max(p) < x.shape[a] for a, p in pads.items() if max(p) > 0)
+
+    if walk.is_open and mode not in ("constant", "edge") and not fits():
+        raise Refused("what it pads with is shorter than the pads", "use larger inputs.")
+    if walk.graph.kept and mode != "wrap" and all(min(p) >= 0 for p in pads.values()):
+        # Also where nothing is missing at this size.
+        return walk.graph.op("Pad", x, widths(), *(
+            [walk.graph.like(value, x)] if mode == "constant" else []), mode=mode)
     x = sliced(walk, x, {a: range(max(-b, 0), x.shape[a] - max(-e, 0))
                          for a, (b, e) in pads.items() if b < 0 or e < 0})
     pads = {a: (max(b, 0), max(e, 0)) for a, (b, e) in pads.items() if b > 0 or e > 0}
     if not pads:
         return x
     if mode == "constant":
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
-                             walk.graph.like(value, x))
-    fits = all(max(pads[a]) < x.shape[a] for a in pads)
-    if walk.is_open and mode != "edge" and not fits:
-        raise Refused("what it pads with is shorter than the pads", "use larger inputs.")
+        return walk.graph.op("Pad", x, widths(), walk.graph.like(value, x))
     # The importer's loops over these are as large as the example is.
-    if not walk.is_open and (mode == "edge" or mode == "reflect" and fits):
-        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
-        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64), mode=mode)
+    if not walk.is_open and (mode == "edge" or mode == "reflect" and fits()):
+        return walk.graph.op("Pad", x, widths(), mode=mode)
     for axis, (before, after) in pads.items():
         extent = x.shape[axis]
         places = np.arange(-before, extent + after)
