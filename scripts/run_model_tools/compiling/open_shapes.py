@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 import onnx
@@ -19,6 +20,8 @@ Runner = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 
 _TRIED = 3
 """Shapes of all inputs."""
+_MANY = 6
+"""Extents of which one is tried as the sum of two others, at most."""
 
 
 def open_shapes(model: OnnxModel) -> Shapes:
@@ -108,6 +111,14 @@ def _candidates(model: OnnxModel, names: dict[str, list[str]], given: Shapes) ->
         yield _filled(model, names, {s: base if i else 2 for i, s in enumerate(symbols)})
     for base in (2, 5, 8, 16, 32, 64, 224):  # a batch that only looks open
         yield _filled(model, names, {s: base if i else 1 for i, s in enumerate(symbols)})
+    # A mask is as long as a cache and the words behind it together.
+    rows = {names[item.name][0] for item in model.inputs if item.shape and item.shape[0] is None}
+    others = [symbol for symbol in symbols if symbol not in rows]
+    for base in (3, 9) if len(others) <= _MANY else ():
+        for total in others:
+            for parts in combinations([s for s in others if s != total], 2):
+                sizes = {s: 2 if s in rows else base + 2 * i for i, s in enumerate(symbols)}
+                yield _filled(model, names, {**sizes, total: sum(sizes[s] for s in parts)})
 
 
 def _filled(model: OnnxModel, names: dict[str, list[str]], sizes: dict[str, int]) -> Shapes:

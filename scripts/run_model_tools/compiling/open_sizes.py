@@ -155,15 +155,16 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
     """Raises ToolError where no two shapes are found that the network takes, or where it cannot be
     repaired at any."""
     known = shapes_to_try(model, given)
+    empty: set[str] = set()
     ways = [*ways_to_name(model), *(_named_by_size(model, shapes) for shapes in known)]
     for look, is_fixed in ((_all_free, False), (_all_but_one, False), (_all_free, True)):
         for inputs in ways:
-            takes = _taker(model, inputs)
+            takes = _taker(model, inputs, empty)
             bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
             for base in filter(takes, bases):
                 if is_fixed:
                     inputs, base = _without_fixed(inputs, takes, base)
-                    takes = _taker(model, inputs)
+                    takes = _taker(model, inputs, empty)
                 found = look(takes, base) if base else None
                 if found is None:
                     continue
@@ -175,6 +176,11 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
                 if all(takes(with_totals(totals, sizes)) for sizes in (rounded, apart)):
                     return replace(_with_bounds(model, inputs, rounded, steps, totals, takes),
                                    reason=reason)
+    if empty:
+        raise ToolError(USAGE, (
+            f"the output '{min(empty)}' of {model.path} is empty for some inputs, as where a "
+            "length depends on values, so that it is not seen what sizes it takes: leave "
+            "--dynamic out."))
     raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "
                            "is not known: leave --dynamic out.")
 
@@ -257,13 +263,18 @@ def _sizes_of(inputs: Extents, shapes: Shapes) -> Sizes | None:
     return sizes
 
 
-def _taker(model: OnnxModel, inputs: Extents) -> Taker:
+def _taker(model: OnnxModel, inputs: Extents, empty: set[str]) -> Taker:
+    """empty: gets the names of outputs that had no elements."""
     ranges = made_inputs.whole_number_ranges(model)
 
     def takes(sizes: Sizes) -> bool:
         outputs = outputs_at(model, lambda values: run_onnx(model.path, values),
                              shapes_of(inputs, sizes), ranges)
-        return outputs is not None and all(np.size(output) for output in outputs)
+        if outputs is None:
+            return False
+        without = {name for name, output in zip(model.outputs, outputs) if not np.size(output)}
+        empty.update(without)
+        return not without
 
     return takes
 

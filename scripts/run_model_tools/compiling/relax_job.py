@@ -166,8 +166,10 @@ def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder:
         if "unrepaired" not in extents:
             raise
         raise ToolError(error.code, (
-            f"{job.model.path} cannot be compiled with open extents: {extents['unrepaired']} "
-            f"As it is, {error}")) from None
+            f"{job.model.path} cannot be compiled with open extents: "
+            f"{extents['unrepaired'].rstrip('.')}. As it is, {str(error).rstrip('.')}. Leave "
+            "--dynamic out and name sizes with --shape, or end the network before what is in the "
+            "way (--outputs).")) from None
 
 
 def _open_outputs(job: Job, made: dict[str, Any]) -> None:

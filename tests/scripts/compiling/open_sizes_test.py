@@ -364,8 +364,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "chosen": ("height", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
-EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)},
-            "chosen": {"x": (2, 3, 24, 20)}}
+EXAMPLES = {"chosen": {"x": (2, 3, 24, 20)}}
 
 
 @pytest.fixture(scope="module")

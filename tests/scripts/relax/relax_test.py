@@ -269,7 +269,8 @@ def test_why_a_network_went_to_the_importer_as_it_is_stands_in_its_refusal(monke
     monkeypatch.setattr(relax_job, "_call_tvm", refuse)
     job = SimpleNamespace(model=SimpleNamespace(path="net.onnx"))
     with pytest.raises(ToolError, match="^net.onnx cannot be compiled with open extents: they "
-                                        "depend on each other. As it is, TVM cannot take net.onnx"):
+                                        "depend on each other. As it is, TVM cannot take net.onnx: "
+                                        "an axis. Leave --dynamic out and name sizes with --shape"):
         relax_job._compile(job, {"unrepaired": "they depend on each other."}, None, tmp_path)
     with pytest.raises(ToolError, match="^TVM cannot take"):
         relax_job._compile(job, {}, None, tmp_path)

@@ -14,7 +14,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
-from run_model_tools.errors import MALFORMED_FILE
+from run_model_tools.compiling.open_sizes import open_sizes
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.onnx_model import read_model
 
 
 def save(path, nodes, shape, outputs, constants):
@@ -136,3 +138,13 @@ exec g++ "$@"
     made = command("compile_model", "net.onnx", "--compiler", "relax", "--out", "out", "--cc",
                    str(compiler), cwd=tmp_path)
     assert "could not be aligned in the library (modules.S: no assembler)" in made.stdout
+
+
+def test_that_a_length_of_values_hides_what_sizes_are_taken_is_said(tmp_path):
+    """Numbers above 9 are in no input that is tried."""
+    save(tmp_path / "above.onnx", [
+        ("Greater", ["x", "high"], ["is_above"]),
+        ("Compress", ["x", "is_above"], ["above"], "above", {"axis": 0}),
+    ], ["words"], [("above", TensorProto.FLOAT, [None])], {"high": np.float32(9)})
+    with pytest.raises(ToolError, match="the output 'above' .* is empty for some inputs"):
+        open_sizes(read_model(tmp_path / "above.onnx"), {})
