@@ -61,6 +61,45 @@ def test_block_floating_point(mode, axis, size, bits):
         np.testing.assert_array_equal(have, want)
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("axis, size, part, shift, bits", [(1, 16, 2, 1, 13), (-1, 4, 4, 1, 16),
+                                                           (1, 12, 3, 3, 12)])
+def test_parts_of_blocks_with_finer_steps(mode, axis, size, part, shift, bits):
+    """MX6 and MX9: a part's largest number says how much finer, up to a bound."""
+    def rounded(block, power):
+        made = np.empty_like(block)
+        for first in range(0, len(block), part):
+            mine = block[first:first + part]
+            own = 2.0 ** (np.frexp(np.abs(mine).max())[1] - 1) if mine.any() else 0
+            step = max(own, power / 2 ** (2 ** shift - 1)) * 2.0 ** (10 - bits)
+            most = 2 ** (bits - 9) - 1
+            made[first:first + part] = ROUNDED[mode](mine / step).clip(-most, most) * step
+        return made
+
+    x = numbers()
+    finite = np.isfinite(x)
+    want = by_blocks(np.where(finite, x, 0), axis, size, rounded)
+    turned, spoilt = (np.moveaxis(a, axis, -1) for a in (want, ~finite))
+    for first in range(0, turned.shape[-1], size):
+        turned[..., first:first + size][spoilt[..., first:first + size].any(-1)] = np.nan
+    have = result("BFPQuantizeDequantize", QUARK, [x], axis=axis, block_size=size, bit_width=bits,
+                  rounding_mode=mode, bfp_method="to_bfp_prime", sub_block_size=part,
+                  sub_block_shift_bits=shift)
+    np.testing.assert_array_equal(have, want)
+
+
+@pytest.mark.parametrize("method", ["to_bfp", "to_bfp_prime"])
+def test_blocks_of_a_bias(method):
+    """Whatever axis a row of numbers is said to be quantised along."""
+    x = numbers()[2, :, 0]
+    for axis in (0, 1):
+        made = result("BFPQuantizeDequantize", QUARK, [x], axis=axis, block_size=8, bit_width=13,
+                      rounding_mode=2, bfp_method=method, sub_block_size=8)
+        steps = by_blocks(x, 0, 8, lambda block, power: np.rint(block / power * 8).clip(-15, 15)
+                          / 8 * power)
+        np.testing.assert_array_equal(made, steps)
+
+
 @pytest.mark.parametrize("kind, fraction, least, exponent, most", [
     ("fp8_e5m2", 2, -14, 15, 57344), ("fp8_e4m3", 3, -6, 8, 448), ("fp6_e3m2", 2, -2, 4, 28),
     ("fp6_e2m3", 3, 0, 2, 7.5), ("fp4_e2m1", 1, 0, 2, 6), ("int8", None, None, 0, None)])
@@ -81,8 +120,11 @@ def test_microscaling(kind, fraction, least, exponent, most):
 
 def test_ways_to_round_of_which_nothing_is_known():
     model, inputs = one("BFPQuantizeDequantize", [numbers()], domain=QUARK,
-                        bfp_method="to_bfp_prime")
-    assert "to_bfp_prime" in refusal(model, inputs)
+                        bfp_method="to_bfp_twice")
+    assert "to_bfp_twice" in refusal(model, inputs)
+    model, inputs = one("BFPQuantizeDequantize", [numbers()], domain=QUARK, block_size=8,
+                        bfp_method="to_bfp_prime", sub_block_size=3)
+    assert "no whole parts of 3" in refusal(model, inputs)
     model, inputs = one("MXQuantizeDequantize", [numbers()], domain=QUARK, element_dtype="fp3")
     assert "'fp3'" in refusal(model, inputs)
 

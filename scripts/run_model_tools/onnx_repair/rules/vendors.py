@@ -58,21 +58,37 @@ def block_floating_point(walk: Walk, node: Node) -> Value:
     """Whole multiples of a step that each block has, by its largest number's exponent."""
     method = node.attrs.get("bfp_method", "to_bfp")
     other = node.attrs.get("use_compiler_version_cpu_kernel", 0)
-    if method != "to_bfp" or other:
+    if method not in ("to_bfp", "to_bfp_prime") or other:
         raise Refused(f"it rounds by '{method}'{' of the compiler' if other else ''}, of which "
-                      "nothing is known here", "quantise the network with bfp_method 'to_bfp'.")
-    for name in ("sub_block_size", "sub_block_shift_bits"):
-        node.attrs.get(name)
+                      "nothing is known here",
+                      "quantise the network with bfp_method 'to_bfp' or 'to_bfp_prime'.")
+    part = node.attrs.get("sub_block_size", 2)
+    finer = 2 ** node.attrs.get("sub_block_shift_bits", 1) - 1
     bits = node.attrs.get("bit_width", 16) - 9
     if not 1 <= bits <= 20:
         raise Refused(f"its numbers have {bits} bits beside sign and exponent",
                       "quantise the network to 10 to 29 bits.")
     first = bool(node.attrs.get("convert_to_bfloat_before_bfp", 0))
 
-    def rounded(x: Value, power: Value) -> Value:
+    def rounded(x: Value, power: Value, _axis: int) -> Value:
         return _steps(walk, node, x, power, 2.0 ** (bits - 1), 2 ** bits - 1, 1 - 2 ** bits)
 
-    return _by_blocks(walk, node, 8, rounded, first)
+    def rounded_in_parts(x: Value, power: Value, axis: int) -> Value:
+        """Parts of a block have steps that are finer, as their own numbers are smaller."""
+        if part < 1 or x.shape[axis] % part:
+            raise Refused(f"its blocks of {x.shape[axis]} have no whole parts of {part}",
+                          "quantise the network with blocks that parts fill.", "invalid")
+        before, after = x.shape[:axis], x.shape[axis + 1:]
+        parts = reshaped(walk, x, (*before, x.shape[axis] // part, part, *after))
+        own = any_power_below(walk, reduce(walk, "ReduceMax", walk.graph.op("Abs", parts),
+                                           [axis + 1], True))
+        least = walk.graph.op("Mul", reshaped(walk, power, (*before, 1, 1, *after)), 2.0 ** -finer)
+        made = rounded(parts, walk.graph.op("Max", own, least), axis)
+        return reshaped(walk, made, x.shape)
+
+    if method == "to_bfp":
+        return _by_blocks(walk, node, 8, rounded, first)
+    return _by_blocks(walk, node, 8, rounded_in_parts, first, spoilt=True)
 
 
 @rule("MXQuantizeDequantize", domain=QUARK)
@@ -84,7 +100,7 @@ def microscaling(walk: Walk, node: Node) -> Value:
         raise Refused(f"it rounds to '{kind}', of which nothing is known here",
                       f"quantise the network to int8 or {', '.join(_ELEMENTS)}.")
 
-    def rounded(x: Value, power: Value) -> Value:
+    def rounded(x: Value, power: Value, _axis: int) -> Value:
         if kind == "int8":
             return _steps(walk, node, x, power, 64.0, 127, -128)
         node.attrs.get("rounding_mode")
@@ -96,14 +112,15 @@ def microscaling(walk: Walk, node: Node) -> Value:
     return _by_blocks(walk, node, 32, rounded, False)
 
 
-def _by_blocks(walk: Walk, node: Node, block: int, rounded: Callable[[Value, Value], Value],
-               to_bfloat16: bool) -> Value:
-    """rounded(numbers in blocks, the power of two below the largest of each block); what is NaN or
-    infinite does not count, and stays."""
+def _by_blocks(walk: Walk, node: Node, block: int, rounded: Callable[[Value, Value, int], Value],
+               to_bfloat16: bool, spoilt: bool = False) -> Value:
+    """rounded(numbers in blocks, the power of two below the largest of each block, the axis in
+    blocks); what is NaN or infinite does not count, and stays, or makes its block NaN."""
     graph = walk.graph
     given = node.tensor(0)
     x = cast(walk, given, TensorProto.FLOAT)
-    axis = node.attrs.get("axis", 1) if x.rank > 1 else 0
+    axis = node.attrs.get("axis", 1)
+    axis = axis if x.rank > 1 else 0
     block = node.attrs.get("block_size", block)
     if x.size == 1:
         return given
@@ -113,9 +130,16 @@ def _by_blocks(walk: Walk, node: Node, block: int, rounded: Callable[[Value, Val
     x = graph.rounded(x) if to_bfloat16 else x
     finite = graph.op("Less", graph.op("Abs", x), graph.like(np.inf, x))
     known = graph.op("Where", finite, x, graph.like(0, x))
-    blocks = _in_blocks(walk, known, axis % x.rank, block)
-    largest = reduce(walk, "ReduceMax", graph.op("Abs", blocks), [axis % x.rank + 1], True)
-    made = _out_of_blocks(walk, rounded(blocks, any_power_below(walk, largest)), x, axis % x.rank)
+    axis %= x.rank
+    blocks = _in_blocks(walk, known, axis, block)
+    largest = reduce(walk, "ReduceMax", graph.op("Abs", blocks), [axis + 1], True)
+    made = rounded(blocks, any_power_below(walk, largest), axis + 1)
+    if spoilt:
+        lost = graph.op("Where", finite, graph.like(0, x), graph.like(np.nan, x))
+        lost = reduce(walk, "ReduceSum", _in_blocks(walk, lost, axis, block), [axis + 1], True)
+        return cast(walk, _out_of_blocks(walk, graph.op("Add", made, lost), x, axis),
+                    given.elem_type)
+    made = _out_of_blocks(walk, made, x, axis)
     return cast(walk, graph.op("Where", finite, made, x), given.elem_type)
 
 
