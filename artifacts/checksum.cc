@@ -17,7 +17,8 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 16;
+// On the stack, which may be as small as 64 KiB.
+constexpr std::size_t kChunk = std::size_t{1} << 14;
 
 }  // namespace
 

@@ -68,7 +68,7 @@ void close_end(int& fd) {
 
 // What there is to read now; closes `fd` at its end.
 std::string read_some(int& fd) {
-  std::array<char, 65536> buffer;
+  std::array<char, 16384> buffer;
   const ssize_t got = ::read(fd, buffer.data(), buffer.size());
   if (got > 0) return {buffer.data(), static_cast<std::size_t>(got)};
   if (got == 0 || (errno != EINTR && errno != EAGAIN)) close_end(fd);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/shared/arguments.h"
+#include "run_model/shared/formatted.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -39,8 +40,8 @@ void check_range(const char* name, int value, int least, int most) {
 
 void check_positive(const char* name, double value, double most) {
   if (!flag_is_set(name) || (value > 0 && value <= most)) return;
-  refuse(flag_spelling(name) + " is " + std::to_string(value) +
-         ", expected a number above 0 and up to " + std::to_string(static_cast<int>(most)));
+  refuse(flag_spelling(name) +
+         formatted(" is %g, expected a number above 0 and up to %.0f", value, most));
 }
 
 bool any_set(std::initializer_list<const char*> names) {

@@ -1,7 +1,10 @@
 #include "artifacts/checksum.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "tests/temporary_folder.h"
@@ -20,6 +23,28 @@ TEST(ChecksumTest, IsXxh3) {
   EXPECT_EQ(file_xxh3_64(folder.write("e", "")), kOfEmpty);
   EXPECT_EQ(file_xxh3_64(folder.write("a", "abc")), kOfAbc);
   EXPECT_EQ(file_xxh3_64(folder.write("l", std::string(200'000, 'x'))), kOfLong);
+}
+
+// As threads of other runtimes and `ulimit -s 64` have it.
+TEST(ChecksumTest, NeedsLittleStack) {
+  const TemporaryFolder folder;
+  struct Work {
+    std::filesystem::path path;
+    std::uint64_t checksum = 0;
+  } work{folder.write("l", std::string(200'000, 'x'))};
+  pthread_attr_t attributes;
+  ASSERT_EQ(::pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&attributes, std::size_t{1} << 16), 0);
+  pthread_t thread;
+  const auto run = [](void* given) -> void* {
+    auto& mine = *static_cast<Work*>(given);
+    mine.checksum = file_xxh3_64(mine.path);
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, &attributes, run, &work), 0);
+  ::pthread_join(thread, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  EXPECT_EQ(work.checksum, kOfLong);
 }
 
 class VerifyFileTest : public ::testing::Test {
