@@ -13,6 +13,7 @@
 #include <run_model/top_k.h>
 #include "base/text.h"
 #include "run_model/run_model/measured_run.h"
+#include "run_model/run_model/written_files.h"
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {
@@ -86,7 +87,10 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 }
 
 LoadedPackage load(const Settings& settings) {
-  return load_package(package_request(settings), settings.threading, load_options(settings));
+  LoadedPackage loaded =
+      load_package(package_request(settings), settings.threading, load_options(settings));
+  refuse_to_replace(loaded.package, settings);
+  return loaded;
 }
 
 // A description that asks for outputs that are not there is wrong for every picture.
@@ -153,6 +157,7 @@ void PictureRunner::load_detector() {
   detector_settings_.threading = settings_.threading;
   detector_settings_.needs_task = true;
   detector_ = std::make_unique<PictureRunner>(detector_settings_);
+  refuse_to_replace(detector_->loaded_.package, settings_);
   const std::vector<Task>& tasks = detector_->tasks();
   if (std::none_of(tasks.begin(), tasks.end(),
                    [](const Task& task) { return task.kind() == TaskKind::kDetection; })) {

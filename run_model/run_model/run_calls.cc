@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "run_model/run_model/written_files.h"
 #include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 #include "run_model/shared/stopwatch.h"
@@ -217,6 +218,7 @@ CallsReport run_calls(const Settings& settings) {
   refuse_other_members(root, kMembers);
 
   const Package package = open_package(package_request(settings));
+  refuse_to_replace(package, settings);
   const auto threads = start_threads(make_thread_plan(settings.threading));
   const std::vector<NamedTensor> inputs =
       settings.inputs.empty() ? std::vector<NamedTensor>() : read_npz(settings.inputs);

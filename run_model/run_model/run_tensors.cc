@@ -12,6 +12,7 @@
 #include <run_model/npz.h>
 #include "base/text.h"
 #include "run_model/run_model/measured_run.h"
+#include "run_model/run_model/written_files.h"
 #include "run_model/shared/loaded_package.h"
 
 namespace run_model {
@@ -112,6 +113,7 @@ TensorsReport run_tensors(const Settings& settings) {
   LoadOptions load = load_options(settings);
   if (!settings.inputs.empty()) load.given_inputs = [&] { return forms_in(settings.inputs); };
   LoadedPackage loaded = load_package(package_request(settings), settings.threading, load);
+  refuse_to_replace(loaded.package, settings);
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

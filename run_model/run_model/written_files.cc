@@ -78,6 +78,15 @@ void refuse_to_replace(const fs::path& read, const fs::path& written) {
               "name another file or folder for what is written");
 }
 
+void refuse_to_replace(const Package& read, const Settings& settings) {
+  for (const Written& written : written_files(settings)) {
+    for (const fs::path* file : {&read.files.library, &read.files.graph, &read.files.params,
+                                 &read.arrays, &read.metadata_path}) {
+      refuse_to_replace(*file, written.path);
+    }
+  }
+}
+
 void check_written_files(const Settings& settings) {
   const std::vector<Written> written = written_files(settings);
   for (auto file = written.begin(); file != written.end(); ++file) {
@@ -90,8 +99,8 @@ void check_written_files(const Settings& settings) {
     }
     for (const fs::path& read :
          {settings.image, settings.compare_with, settings.labels, settings.task,
-          settings.given_outputs, settings.inputs, settings.calls}) {
-      if (!read.empty()) refuse_to_replace(read, file->path);
+          settings.given_outputs, settings.inputs, settings.calls, settings.artifacts}) {
+      refuse_to_replace(read, file->path);
     }
     if (is_folder_of_many(settings, file->flag)) continue;
     const std::string_view name = file->flag;

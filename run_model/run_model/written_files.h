@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <run_model/package.h>
 #include "run_model/run_model/settings.h"
 
 namespace run_model {
@@ -13,6 +14,9 @@ void check_written_files(const Settings& settings);
 
 // The same for a picture whose path was not known then.
 void refuse_to_replace(const std::filesystem::path& read, const std::filesystem::path& written);
+
+// The same for an artifact, whose files are known once it is found.
+void refuse_to_replace(const Package& read, const Settings& settings);
 
 // By the endings of their names: pictures, among them those that cannot be read (TIFF, HEIF …).
 bool is_picture_name(const std::filesystem::path& path);

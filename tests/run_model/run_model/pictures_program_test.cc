@@ -373,6 +373,14 @@ TEST_F(PicturesProgramTest, NothingThatIsReadIsWrittenOver) {
   refused(path("only"), {"--draw", path("linked")}, 2, "linked/x.png' is read");
   EXPECT_EQ(TemporaryFolder::read(picture), before);
   EXPECT_EQ(TemporaryFolder::read(path("only/x.png")), before);
+  // The model itself, whose files are known once it is found.
+  for (const std::string file :
+       {"net_tvm.so", "net_tvm.json", "net_tvm.params", "net_tvm.metadata.json"}) {
+    const std::string model = TemporaryFolder::read(path(file));
+    refused(picture, {"--coco", path(file)}, 2, file + "' is read");
+    refused(path("pictures"), {"--coco", path(file)}, 2, file + "' is read");
+    EXPECT_EQ(TemporaryFolder::read(path(file)), model);
+  }
 }
 
 // A classifier without tasks says what it says of one picture.
