@@ -80,8 +80,13 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
       const auto [x, y] = back.to_picture(point.x, point.y);
       detection.keypoints.push_back({x, y, point.score});
     }
-    if (masks) detection.mask = masks->make(candidate.decoded, detection.box, candidate.order);
-    result.detections.push_back(std::move(detection));
+    bool empty = false;
+    if (masks) {
+      detection.mask = masks->make(candidate.decoded, detection.box, candidate.order);
+      const std::vector<std::uint8_t>& pixels = detection.mask->pixels;
+      empty = std::count(pixels.begin(), pixels.end(), 1) == 0;
+    }
+    if (!empty || !task.masks->drop_empty) result.detections.push_back(std::move(detection));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #include "postprocess/fields/task_fields.h"
 
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -157,26 +158,26 @@ CentersForm centers_form(const JsonField& task) {
 void read_masks(const JsonField& task, DetectionTask& detection) {
   const auto field = find_member(task, "masks");
   if (!field) return;
-  InstanceMasks masks;
+  const bool of_boxes = std::holds_alternative<BoxesForm>(detection.form);
+  constexpr std::array<std::string_view, 5> kKnown{"threshold", "output", "drop_empty", "count",
+                                                   "layout"};
+  const std::span known(kKnown);
+  refuse_other_members(*field, of_boxes ? known.first(3) : known.last(4));
+  InstanceMasks& masks = detection.masks.emplace();
   masks.output = output_field(field->member("output"));
-  if (std::holds_alternative<BoxesForm>(detection.form)) {
-    constexpr std::array<std::string_view, 2> kOfBoxes{"output", "threshold"};
-    refuse_other_members(*field, kOfBoxes);
+  if (const auto drop = find_member(*field, "drop_empty")) masks.drop_empty = drop->boolean();
+  if (of_boxes) {
     if (const auto threshold = find_member(*field, "threshold")) {
       masks.threshold = share_field(*threshold);
     }
-    detection.masks = masks;
     return;
   }
-  constexpr std::array<std::string_view, 3> kKnown{"output", "count", "layout"};
-  refuse_other_members(*field, kKnown);
   if (!std::holds_alternative<YoloRowsForm>(detection.form) &&
       !std::holds_alternative<BoxRowsForm>(detection.form)) {
     field->fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only");
   }
   masks.count = static_cast<std::size_t>(field->member("count").integer(1, 4096));
   masks.channels_last = channels_last_field(*field);
-  detection.masks = masks;
 }
 
 void read_angle(const JsonField& task, DetectionTask& detection) {

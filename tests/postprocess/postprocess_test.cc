@@ -223,6 +223,27 @@ TEST(PostprocessTest, RefusesRowsAndPrototypesThatDoNotFit) {
   EXPECT_THAT(refused(masks, {output("o", {1, 8, 5})}), testing::HasSubstr("'p'"));
 }
 
+TEST(PostprocessTest, ThingsWithAnEmptyMaskAreLeftOutOnlyWhereTheTaskSaysSo) {
+  // One prototype above 0 everywhere; the factor of the second thing turns it around.
+  const std::vector<NetworkOutput> outputs{
+      output("rows", {1, 2, 7}, {10, 10, 60, 60, 0.9F, 0, 1, 10, 10, 60, 60, 0.8F, 1, -1}),
+      output("p", {1, 1, 2, 2}, {1, 1, 1, 1})};
+  const auto classes = [&](const std::string& more) {
+    const auto found = std::get<DetectionResult>(
+        postprocess(task(R"({"kind": "detection", "form": "box-rows", "output": 0,
+          "box_format": "xyxy", "units": "pixels", "score_threshold": 0.5, "nms": null,
+          "masks": {"output": 1, "count": 1, "layout": "NCHW")" +
+                         more + "}}"),
+                    outputs, squashed()));
+    std::vector<std::size_t> numbers;
+    for (const Detection& thing : found.detections) numbers.push_back(thing.class_index);
+    return numbers;
+  };
+  EXPECT_TRUE(has_elements(classes(""), {0, 1}));
+  EXPECT_TRUE(has_elements(classes(R"(, "drop_empty": false)"), {0, 1}));
+  EXPECT_TRUE(has_elements(classes(R"(, "drop_empty": true)"), {0}));
+}
+
 TEST(PostprocessTest, MasksAreInterpolatedAndThenDecided) {
   const std::vector<NetworkOutput> outputs{output("m", {1, 1, 1, 2}, {0, 1})};
   const auto classes = [&](const std::string& more) {

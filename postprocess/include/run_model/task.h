@@ -170,7 +170,8 @@ struct InstanceMasks {
   OutputChoice output;    // the prototypes, [1, count, H, W] or [1, H, W, count]; or [N, H, W]
   std::size_t count = 0;  // of prototypes; 0: the output has a map for each box
   bool channels_last = false;
-  double threshold = 0.5;  // of a box's own map: above it a pixel belongs to the thing
+  bool drop_empty = false;  // a thing is left out whose mask has no pixel
+  double threshold = 0.5;   // of a box's own map: above it a pixel belongs to the thing
 };
 
 enum class BoxClip { kNone, kInput, kPicture };

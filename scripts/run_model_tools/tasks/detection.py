@@ -174,11 +174,12 @@ def _check_masks(task: Field, form: str) -> None:
     if not masks:
         return
     output_field(masks.member("output"))
+    masks.check(Field.boolean, "drop_empty")
     if form == "boxes":
-        masks.refuse_others(("output", "threshold"))
+        masks.refuse_others(("output", "drop_empty", "threshold"))
         masks.check(Field.share, "threshold")
         return
-    masks.refuse_others(("output", "count", "layout"))
+    masks.refuse_others(("output", "drop_empty", "count", "layout"))
     if form not in ("yolo-rows", "yolo-v8", "box-rows"):
         masks.fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only")
     masks.member("count").whole(1, 4096)

@@ -84,12 +84,15 @@ class Reference:
                 found = np.stack([quadrangle.min(axis=0), quadrangle.max(axis=0)])
             if task.get("clip") == "picture":
                 found = np.clip(found, 0, np.array(self._placement.picture)[None])
+            masks = task.get("masks") or {}
+            mask = {"mask": self._mask_of_thing(task, place, box)} if masks else {}
+            if masks.get("drop_empty") and not mask["mask"]["pixels"]:
+                continue
             detections.append({
                 "box": _rounded(found.reshape(-1)), "class": label,
                 **_label(task, label), "score": round(float(score), 6),
                 **({} if quadrangle is None else {"corners": _rounded(quadrangle)}),
-                **({} if task.get("masks") is None else {
-                    "mask": self._mask_of_thing(task, place, box)}),
+                **mask,
                 **({"keypoints": _rounded(self._placement.to_picture(own_points))}
                    if "keypoints" in task else {})})
         return {"kind": "detection", "detections": detections}

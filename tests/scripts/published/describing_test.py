@@ -156,7 +156,8 @@ YOLO = {"stride": "32", "names": "{0: 'ball', 1: 'post'}", "task": "detect", "im
     # Two classes and six candidates: columns, although they look like rows.
     ({}, {"output0": (1, 6, 6)}, {"form": "yolo-v8"}),
     ({"task": "segment"}, {"a": (1, 38, 21), "b": (1, 32, 8, 8)},
-     {"form": "yolo-v8", "masks": {"output": 1, "count": 32, "layout": "NCHW"}}),
+     {"form": "yolo-v8",
+      "masks": {"output": 1, "count": 32, "layout": "NCHW", "drop_empty": True}}),
     ({"task": "segment"}, {"a": (1, 300, 38), "b": (1, 32, 8, 8)}, {"form": "box-rows"}),
     ({"task": "pose", "kpt_shape": "[4, 2]"}, {"a": (1, 14, 21)},
      {"keypoints": {"count": 4, "values": 2}}),
@@ -205,9 +206,9 @@ def test_what_ultralytics_never_writes_is_not_taken(tmp_path, change, words):
     ({}, [(1, 300, 6)], "NCHW", {"form": "box-rows", "units": "pixels"}),
     ({}, [(1, 300, 6)], "NHWC", {"form": "box-rows", "units": "normalized"}),
     ({"task": "segment"}, [(1, 38, 21), (1, 8, 8, 32)], "NHWC",
-     {"output": 0, "masks": {"output": 1, "count": 32, "layout": "NHWC"}}),
+     {"output": 0, "masks": {"output": 1, "count": 32, "layout": "NHWC", "drop_empty": True}}),
     ({"task": "segment"}, [(1, 32, 8, 8), (1, 38, 21)], "NCHW",
-     {"output": 1, "masks": {"output": 0, "count": 32, "layout": "NCHW"}})])
+     {"output": 1, "masks": {"output": 0, "count": 32, "layout": "NCHW", "drop_empty": True}})])
 def test_ultralytics_tflite_files_have_boxes_in_shares(change, shapes, layout, expected):
     """As its LiteRT backend reads them."""
     (task,), _ = ultralytics.described({**YOLO, **change}, shapes, "it", layout)

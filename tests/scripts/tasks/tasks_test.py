@@ -93,6 +93,7 @@ CHANGES = [
     (POINTS, "threshold", 0.5), (POINTS, "confidence", 1), (POINTS, "connections", [[1, 2, 3]]),
     (ROWS, "strides", []), (ROWS, "masks", {"output": 1, "count": 0, "layout": "NCHW"}),
     (ROWS, "masks", {"output": 1, "count": 4}),
+    (ROWS, "masks", {"output": 1, "count": 4, "layout": "NCHW", "drop_empty": 1}),
     (HEADS, "masks", {"output": 1, "count": 4, "layout": "NCHW"}),
     (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE"),
     (TURNED, "keypoints", {"count": 2}), (TURNED, "clip", "input"), (TURNED, "box_format", "xyxy"),
