@@ -15,11 +15,11 @@ namespace run_model {
 class MemoryFile;
 
 struct PackageRequest {
-  std::string model;                // empty: whatever is at `artifacts`, by its own name
-  std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
-  std::string target;               // one of the targets of a folder; empty: the one that fits
-  bool verify = true;               // compare sizes and checksums with metadata.json
-  bool for_this_cpu = true;         // refuse code that this CPU lacks features for
+  std::string model{};                // empty: whatever is at `artifacts`, by its own name
+  std::filesystem::path artifacts{};  // a folder, a library, or the start of flat file names
+  std::string target{};               // one of the targets of a folder; empty: the one that fits
+  bool verify = true;                 // compare sizes and checksums with metadata.json
+  bool for_this_cpu = true;           // refuse code that this CPU lacks features for
   // Of several targets those for this kind of device: "cpu", "opencl", "vulkan", "cuda". Empty:
   // those for the CPU, where there are any.
   std::string device{};

@@ -50,7 +50,7 @@ struct Preprocessing {
   int crop = 0;      // of both: side that the network's input must have; 0: any
   CropStart crop_start = CropStart::kRounded;
   std::uint8_t pad = 114;             // fit letterbox and pad: all channels of the padding
-  LetterboxRule letterbox;            // fit letterbox
+  LetterboxRule letterbox{};          // fit letterbox
   Outside outside = Outside::kByFit;  // kEdge has a meaning with the resizer cv2-warp only
   ColorOrder color_order = ColorOrder::kRgb;
   // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every

@@ -70,8 +70,8 @@ struct NamedArray {
 // Where a model's pieces are. `graph` and `params` stay empty for a single-file library.
 struct ModelFiles {
   std::filesystem::path library;
-  std::filesystem::path graph;
-  std::filesystem::path params;
+  std::filesystem::path graph{};
+  std::filesystem::path params{};
   // Parameters of a library of TVM 0.21 and later that are kept apart: by the names of the
   // function's parameters, or as p_0, p_1 … the last of them.
   std::vector<NamedArray> arrays{};

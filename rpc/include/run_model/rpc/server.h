@@ -35,19 +35,20 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 9090;      // 0: any free one
   int port_end = 9199;  // the first free port in [port, port_end) is taken
-  std::string key;
-  std::optional<HostPort> tracker;
-  std::optional<HostPort> proxy;      // connect to this TVM RPC proxy instead of listening
-  std::optional<HostPort> advertise;  // what the tracker tells clients; port 0: the one listened on
-  std::vector<std::byte> auth_key;    // empty: no challenge
-  std::filesystem::path work_folder;  // empty: TMPDIR or /tmp
-  int max_sessions = 1;               // at a time; more clients wait
-  double session_seconds = 0;         // 0: as long as the client likes
-  double call_seconds = 600;          // one request; 0: no limit
-  double idle_seconds = 0;            // between two requests; 0: no limit
-  std::uint64_t memory_bytes = 0;     // of one session; 0: no limit
+  std::string key{};
+  std::optional<HostPort> tracker{};
+  std::optional<HostPort> proxy{};  // connect to this TVM RPC proxy instead of listening
+  // What the tracker tells clients; port 0: the one listened on.
+  std::optional<HostPort> advertise{};
+  std::vector<std::byte> auth_key{};                  // empty: no challenge
+  std::filesystem::path work_folder{};                // empty: TMPDIR or /tmp
+  int max_sessions = 1;                               // at a time; more clients wait
+  double session_seconds = 0;                         // 0: as long as the client likes
+  double call_seconds = 600;                          // one request; 0: no limit
+  double idle_seconds = 0;                            // between two requests; 0: no limit
+  std::uint64_t memory_bytes = 0;                     // of one session; 0: no limit
   std::uint64_t file_bytes = std::uint64_t{1} << 30;  // of one session's files
-  SessionLimits limits;
+  SessionLimits limits{};
   // Where the kernel has Landlock, sessions write in their own folders only, make no connections
   // and signal no other processes. Functions of a program's own that write to devices need it off.
   bool landlock = true;
