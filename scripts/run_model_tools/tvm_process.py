@@ -32,6 +32,7 @@ from run_model_tools.errors import (
 from run_model_tools.onnx_repair.repair import load, write_repaired
 from run_model_tools.onnx_repair.walk import RELAX, RELAY
 from run_model_tools.onnx_repair.weights_file import WeightsFile
+from run_model_tools.targets import named_targets
 
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
 TRACE_VARIABLE = "RUN_MODEL_TRACE"
@@ -285,7 +286,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
             f"{python} cannot import TVM with Relay: {message}; run scripts/setup.sh, or name an "
             "interpreter that has TVM 0.8 to 0.19 and onnx with --tvm-python."))
     if kind == "target":
-        return ToolError(USAGE, f"TVM does not know the target '{request['target']}': {message}")
+        return ToolError(USAGE, (
+            f"TVM does not know the target '{request['target']}': {message}; give one of "
+            f"{', '.join(named_targets())}, or one as TVM writes it, \"llvm -mcpu=…\"."))
     if kind == "model":
         path = request.get("tflite") or request["onnx"]
         return ToolError(MALFORMED_FILE, f"TVM cannot take {path}: {message}")

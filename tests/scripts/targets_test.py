@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from run_model_tools import targets
+from run_model_tools import targets, tvm_process
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.errors import USAGE, WRONG_MACHINE, ToolError
 from run_model_tools.targets import aliases, find_target, named_devices, named_targets
@@ -102,3 +102,10 @@ def test_unknown_gpus_are_refused(text, complaint):
     with pytest.raises(ToolError, match=complaint) as caught:
         find_target(text)
     assert caught.value.code == USAGE
+
+
+def test_a_target_that_nobody_knows_is_told_those_that_there_are():
+    error = tvm_process._explain({"kind": "target", "message": "no such kind"}, "python",
+                                 {"target": "raspberry"})
+    assert error.code == USAGE
+    assert "'raspberry'" in str(error) and "raspi4_aarch64" in str(error)
