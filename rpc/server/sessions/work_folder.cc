@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -68,7 +69,12 @@ WorkFolder::WorkFolder(fs::path place) {
     if (tries == 100) fail_at(place, "others remove it again and again");
     if (::mkdtemp(name.data()) == nullptr) fail_at(place, std::strerror(errno));
     path_ = name;
+    errno = 0;
     lock_ = lock(path_);
+    const int why = errno;
+    if (lock_ || why == 0 || why == ENOENT || why == EWOULDBLOCK) continue;
+    ::rmdir(path_.c_str());
+    fail_at(place, std::strerror(why));
   }
 }
 

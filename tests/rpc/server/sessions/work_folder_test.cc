@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -45,6 +47,21 @@ TEST(WorkFolderTest, LeavesWhatAnotherServerUses) {
   const WorkFolder second(place.path());
   EXPECT_TRUE(fs::exists(first.path()));
   EXPECT_NE(first.path(), second.path());
+}
+
+TEST(WorkFolderTest, SaysWhyItCannotBeLockedAndLeavesNothing) {
+  TemporaryFolder place;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);
+  ::close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(throws_error([&] { const WorkFolder folder(place.path()); }, ErrorKind::kFile,
+                           "Too many open files"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(fs::is_empty(place.path()));
 }
 
 TEST(WorkFolderTest, DoesNotFollowLinks) {
