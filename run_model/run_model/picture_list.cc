@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -69,8 +70,9 @@ bool PictureList::next(fs::path& path) {
 }
 
 bool PictureList::next_line(std::string& line) {
+  static constexpr std::string_view kEnds("\n\0", 2);  // find -print0 writes the other one
   std::size_t end = 0;
-  while ((end = unread_.find('\n')) == unread_.npos) {
+  while ((end = unread_.find_first_of(kEnds)) == unread_.npos) {
     if (unread_.size() > kLongestLine) {
       throw Error(
           ErrorKind::kFile,

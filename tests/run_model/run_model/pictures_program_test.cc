@@ -25,6 +25,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Strings = std::vector<std::string>;
 
 const char* const kRows = R"({"kind": "detection", "form": "box-rows", "output": "output_0",
@@ -258,6 +259,17 @@ TEST_F(PicturesProgramTest, AStoppedRunKeepsWhatItHasFound) {
   const json coco = json::parse(std::ifstream(path("coco.json")));
   EXPECT_EQ(coco.at("images").size(), 1U);
   EXPECT_EQ(coco.at("annotations").size(), 1U);
+}
+
+TEST_F(PicturesProgramTest, PathsMayEndInZeroBytes) {
+  artifact_.folder().write("paths", path("red.ppm") + '\0' + path("no.ppm") + '\0');
+  const ProgramResult result =
+      spawn(RUN_MODEL_PROGRAM,
+            {"net", artifact_.folder().path().string(), "-", "--task", path("embedding.json")},
+            path("out"), path("paths"), [](pid_t) {});
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.err, HasSubstr("1 of 2 pictures could not be looked at"));
+  EXPECT_THAT(TemporaryFolder::read(path("out")), StartsWith(path("red.ppm") + ": "));
 }
 
 TEST_F(PicturesProgramTest, LinesThatNoPathHasAreRefused) {
