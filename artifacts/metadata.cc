@@ -27,7 +27,7 @@ MetadataTensor parse_tensor(const JsonField& field) {
     tensor.dtype = parse_dtype(field.member("dtype").string());
     tensor_bytes(least, tensor.dtype);
   } catch (const Error& error) {
-    field.fail(std::string("is unusable: ") + error.what());
+    field.fail(error);
   }
   if (const auto layout = find_member(field, "layout")) {
     tensor.layout = layout_name(parsed_field(*layout, parse_layout));

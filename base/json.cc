@@ -132,6 +132,8 @@ void JsonField::fail(const std::string& problem) const {
           : source_->advice);
 }
 
+void JsonField::fail(const Error& why) const { fail(std::string("is unusable: ") + why.what()); }
+
 JsonDocument::JsonDocument(std::string_view text, std::string source, std::string advice)
     : source_{std::move(source), std::move(advice)},
       value_(std::make_unique<const nlohmann::json>(parse(text, source_))) {}

@@ -45,6 +45,8 @@ class JsonField {
 
   // The message: "<source>: <path> <problem>".
   [[noreturn]] void fail(const std::string& problem) const;
+  // The same: "is unusable: <what>".
+  [[noreturn]] void fail(const Error& why) const;
 
  private:
   const nlohmann::json* value_;
@@ -90,7 +92,7 @@ auto parsed_field(const JsonField& field, Parse parse) {
   try {
     return parse(text);
   } catch (const Error& error) {
-    field.fail(std::string("is unusable: ") + error.what());
+    field.fail(error);
   }
 }
 

@@ -48,7 +48,7 @@ GoldenInput parse_input(const JsonField& field) {
     input.dtype = parse_dtype(field.member("dtype").string());
     tensor_bytes(input.shape, input.dtype);
   } catch (const Error& error) {
-    field.fail(std::string("is unusable: ") + error.what());
+    field.fail(error);
   }
   input.layout = parsed_field(field.member("layout"), parse_layout);
   input.sha256 = sha256_field(field.member("sha256"));
@@ -107,7 +107,7 @@ void parse_scores(const JsonField& root, GoldenCase& golden) {
   try {
     classes = class_count(golden.output_shape);
   } catch (const Error& error) {
-    output.fail(std::string("is unusable: ") + error.what());
+    output.fail(error);
   }
   golden.top = parse_top(root.member("top"), classes);
 }

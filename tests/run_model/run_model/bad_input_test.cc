@@ -11,6 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/npz.h>
+#include "run_model/shared/manual.h"
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
 
