@@ -16,10 +16,10 @@ from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import check_crop, check_levels
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.published import (
-    configurations,
     image_processors,
     tflite_metadata,
     timm_models,
+    transformers_tasks,
     ultralytics,
 )
 from run_model_tools.source_model import ModelInput, Shapes, SourceModel
@@ -136,13 +136,14 @@ class _Search:
         return [*self._in_the_file(lambda: self._fitting(self._by_ultralytics[1]),
                                    self._classifiers_preprocessing),
                 *((str(path), functools.partial(self._preprocessing, path, value))
-                  for path, value in self._json_files(image_processors.FILE, configurations.FILE))]
+                  for path, value in self._json_files(image_processors.FILE,
+                                                      transformers_tasks.FILE))]
 
     def tasks(self) -> list[_Candidate]:
         return [*self._in_the_file(lambda: self._of_network(self._by_ultralytics[0]),
                                    self._classifiers_tasks),
                 *((str(path), functools.partial(self._tasks, path, value))
-                  for path, value in self._json_files(configurations.FILE))]
+                  for path, value in self._json_files(transformers_tasks.FILE))]
 
     def _in_the_file(self, by_ultralytics: Callable[[], Any], by_metadata: Callable[[], Any],
                      ) -> list[_Candidate]:
@@ -181,8 +182,8 @@ class _Search:
         return None if spec is None else self._fitting(spec)
 
     def _tasks(self, path: Path, value: Any) -> list[dict[str, Any]]:
-        return self._of_network(configurations.tasks_of(value, self._model.outputs)
-                                if configurations.is_configuration(value) else [], path)
+        return self._of_network(transformers_tasks.tasks_of(value, self._model.outputs)
+                                if transformers_tasks.is_configuration(value) else [], path)
 
     def _json_files(self, *names: str) -> list[tuple[Path, Any]]:
         """What cannot be read, or is no JSON, is somebody else's."""
