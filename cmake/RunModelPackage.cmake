@@ -60,6 +60,7 @@ endif()
 
 # For the tests of the packages.
 set_property(GLOBAL PROPERTY RUN_MODEL_DEBIAN_ARCHITECTURE ${architecture})
+set_property(GLOBAL PROPERTY RUN_MODEL_INSTALLED_PROGRAMS ${programs})
 
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_VENDOR "run_model developers")
