@@ -11,6 +11,7 @@ from onnx import helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
+from run_model_tools.onnx_repair.exact_quotients import keep_quotients
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.node_order import in_order
@@ -75,6 +76,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
                 raise refused.with_extents(taken) from None
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs, counted = _outputs(walk, path, graph, scope)
+    keep_quotients(walk.graph)
     made = walk.graph.model(outputs)
     if counted:
         helper.set_model_props(made, {_COUNTED: " ".join(map(str, counted))})

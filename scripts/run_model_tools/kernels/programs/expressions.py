@@ -217,9 +217,9 @@ class Builder:
         self.channels.append(flat.copy())
         return Operand(channel=len(self.channels) - 1)
 
-    def apply(self, function: str, *operands: Operand) -> Operand:
-        """The result of a function."""
-        simpler = self._simpler(function, operands)
+    def apply(self, function: str, *operands: Operand, exactly: bool = False) -> Operand:
+        """The result of a function; exactly: by no other one that is within a rounding of it."""
+        simpler = None if exactly else self._simpler(function, operands)
         if isinstance(simpler, Operand):
             return simpler
         step = simpler or Operation(function, operands)

@@ -58,7 +58,7 @@ def apply(builder: Builder, call: relay.Call,
             operands.append(operand_of(argument))
     name = _SAME_NAME.get(name, name)
     if name in _ONE or name in _TWO:
-        return builder.apply(name, *operands)
+        return builder.apply(name, *operands, exactly=name == "divide" and is_exact(call.args[1]))
     if name == "copy":
         return operands[0]
     if name == "relu":
@@ -73,6 +73,11 @@ def apply(builder: Builder, call: relay.Call,
         return builder.apply("add", *operands)
     assert name == "power", name
     return _power(builder, *operands)
+
+
+def is_exact(divisor: relay.Expr) -> bool:
+    """Whether a quotient must be that and no product (onnx_repair/exact_quotients.py)."""
+    return isinstance(divisor, relay.Constant) and shape_of(divisor) == (1,)
 
 
 def _numbers(call: relay.Call, index: int) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from run_model_tools.kernels.programs.operators import (
 )
 from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.relay import nodes as relay
-from run_model_tools.kernels.relay.arithmetic import FAST
+from run_model_tools.kernels.relay.arithmetic import FAST, is_exact
 from run_model_tools.kernels.relay.graph import is_read_once, operator, shape_of
 from run_model_tools.kernels.relay.readers.moves import cast, view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
@@ -76,7 +76,9 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
     name = FAST.get(name, name)
     # Read twice it is made once: two readers would round it differently, and x * c - min(x * c)
     # would not be 0 where all x are alike.
-    scaled = _scaled(name, views, shape) if is_read_once(expr, net.users) else None
+    is_scaled = is_read_once(expr, net.users) and not (
+        name == "divide" and is_exact(expr.args[1]))
+    scaled = _scaled(name, views, shape) if is_scaled else None
     if scaled is not None:
         return scaled
     program = Program(shape, [])
