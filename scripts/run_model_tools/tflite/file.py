@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ COMPLEX = "complex64"
 # TensorType of the schema -> how its numbers are stored.
 DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
           8: COMPLEX, 9: "int8", 10: "float64"}
-_INT4 = 17
-"""Of TensorType; constants of it are int8 here."""
+_FEW_BITS = {17: 4, 19: 2}
+"""Of TensorType, whole numbers of so many bits; constants of them are int8 here."""
 # What operators are called that people write themselves.
 CUSTOM = "CUSTOM"
 
@@ -143,7 +143,17 @@ def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
     inputs, outputs = indices(graph.InputsAsNumpy()), indices(graph.OutputsAsNumpy())
     if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of its graph is not among its tensors")
-    return TfliteGraph(number, _with_folded(tensors, operators), operators, inputs, outputs)
+    tensors = _with_folded(_with_empty(tensors, operators, inputs), operators)
+    return TfliteGraph(number, tensors, operators, inputs, outputs)
+
+
+def _with_empty(tensors: list[TfliteTensor], operators: list[TfliteOperator],
+                inputs: list[int]) -> list[TfliteTensor]:
+    """What has no elements needs no data to be a constant, as a scalar's shape does."""
+    made = {*inputs, *(i for operator in operators for i in operator.outputs)}
+    return [replace(tensor, constant=np.zeros([d or 0 for d in tensor.shape], tensor.dtype))
+            if 0 in tensor.shape and tensor.constant is None and tensor.dtype and i not in made
+            else tensor for i, tensor in enumerate(tensors)]
 
 
 def _check_calls(graphs: list[TfliteGraph]) -> None:
@@ -205,22 +215,25 @@ def _tensor(model: Any, tensor: Any, index: int, file: bytes) -> TfliteTensor:
         raise Malformed(f"tensor {index} has its data in a buffer that is not there")
     data, constant = _stored(buffer, file), None
     quantized = _quantized(tensor, shape)
-    if tensor.Type() == _INT4 and data is not None and quantized is not None:
-        dtype, constant = "int8", _of_four_bits(data, shape, index)
+    bits = _FEW_BITS.get(tensor.Type())
+    if bits and data is not None and quantized is not None:
+        dtype, constant = "int8", _of_few_bits(data, bits, shape, index)
     elif data is not None and data.size and dtype:
         constant = _constant(tensor, data, tuple(shape), np.dtype(dtype), index)
     extents = tuple(None if s < 0 else d for d, s in zip(shape, signature))
     return TfliteTensor(name, extents, dtype, quantized, constant)
 
 
-def _of_four_bits(data: np.ndarray, shape: list[int], index: int) -> np.ndarray:
-    """Two in a byte, the first one in the lower bits."""
+def _of_few_bits(data: np.ndarray, bits: int, shape: list[int], index: int) -> np.ndarray:
+    """Several in a byte, the first one in the lowest bits."""
     count = math.prod(shape)
-    if data.size != (count + 1) // 2:
-        raise Malformed(f"tensor {index} has {data.size} bytes, and {count} numbers of 4 bits need "
-                        f"{(count + 1) // 2}")
-    halves = np.stack([data & 15, data >> 4], -1).reshape(-1)[:count].astype(np.int8)
-    return ((halves ^ 8) - 8).reshape(shape)
+    if data.size != -(-count * bits // 8):
+        raise Malformed(f"tensor {index} has {data.size} bytes, and {count} numbers of {bits} bits "
+                        f"need {-(-count * bits // 8)}")
+    parts = [data >> low & (1 << bits) - 1 for low in range(0, 8, bits)]
+    numbers = np.stack(parts, -1).reshape(-1)[:count].astype(np.int8)
+    sign = 1 << (bits - 1)
+    return ((numbers ^ sign) - sign).reshape(shape)
 
 
 def _stored(buffer: Any, file: bytes) -> np.ndarray | None:

@@ -98,6 +98,9 @@ def test_blocks_of_a_bias(method):
         steps = by_blocks(x, 0, 8, lambda block, power: np.rint(block / power * 8).clip(-15, 15)
                           / 8 * power)
         np.testing.assert_array_equal(made, steps)
+        one_number = np.float32([0.3])
+        assert result("BFPQuantizeDequantize", QUARK, [one_number], axis=axis, block_size=8,
+                      bit_width=13, rounding_mode=2, bfp_method=method) == one_number
 
 
 @pytest.mark.parametrize("kind, fraction, least, exponent, most", [
@@ -184,6 +187,55 @@ def test_blocks_of_four_bits_as_tensorrt_has_them():
                                                       whole.ravel()))
     have = run(repaired(model), {"x": np.eye(4, dtype=np.float32)})[0]
     np.testing.assert_allclose(have, whole * scale.repeat(2, 0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth, blocks, size", [(12, 3, 4), (6, 2, 4), (4, 1, 4)])
+def test_weights_that_modelopt_quantises_in_the_graph(depth, blocks, size):
+    """Without a domain, and without a word of how large the blocks are."""
+    x = np.random.default_rng(1).standard_normal((depth, 5)).astype(np.float32)
+    scale = np.random.default_rng(2).uniform(0.1, 1, (blocks, 5)).astype(np.float32)
+    nodes = [helper.make_node("TRT_INT4QuantizeLinear", ["w", "s", "z"], ["few"]),
+             helper.make_node("TRT_INT4DequantizeLinear", ["few", "s", "z"], ["wide"]),
+             helper.make_node("MatMul", ["x", "wide"], ["y"])]
+    model = model_of(nodes, {"x": (FLOAT, [depth, depth])}, {"y": FLOAT}, 21, {"w": x, "s": scale})
+    model.graph.initializer.append(helper.make_tensor("z", TensorProto.INT4, [blocks, 5],
+                                                      [0] * 5 * blocks))
+    each = scale.repeat(size, 0)[:depth]
+    np.testing.assert_allclose(run(repaired(model), {"x": np.eye(depth, dtype=np.float32)})[0],
+                               np.rint(x / each).clip(-8, 7) * each, rtol=1e-6)
+
+
+def test_scales_that_do_not_tell_blocks():
+    model = model_of([helper.make_node("TRT_INT4DequantizeLinear", ["w", "s"], ["wide"]),
+                      helper.make_node("MatMul", ["x", "wide"], ["y"])],
+                     {"x": (FLOAT, [1, 12])}, {"y": FLOAT}, 21, {"s": np.ones((5, 3), np.float32)})
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.INT4, [12, 3], [0] * 36))
+    assert "does not tell its blocks" in refusal(model, {})
+
+
+def test_scales_of_powers_of_two_as_tensorrt_has_them():
+    """MXFP8: 448, the largest number, times the scale is never below the block's largest one."""
+    eight = numpy_helper.to_array(TensorProto(data_type=TensorProto.FLOAT8E4M3FN, dims=[127],
+                                              int32_data=range(127))).astype(np.float64)
+    x = np.random.default_rng(1).standard_normal((3, 40)).astype(np.float32)
+    x[1, :16], x[2, :16] = 0, x[2, :16] * 1000
+    x[0, 0], x[0, 16] = 448, 448.5
+    nodes = [helper.make_node("TRT_MXFP8DynamicQuantize", ["x"], ["few", "each"], axis=-1,
+                              domain=TENSORRT, block_size=16, output_dtype=17),
+             helper.make_node("TRT_MXFP8DequantizeLinear", ["few", "each"], ["y"], axis=-1,
+                              domain=TENSORRT, block_size=16, output_dtype=1)]
+    model = model_of(nodes, {"x": (FLOAT, x.shape)}, {"y": FLOAT, "each": TensorProto.UINT8}, 17,
+                     imports=[helper.make_opsetid(TENSORRT, 1)])
+    want, exponents = np.zeros(x.shape), np.zeros((3, 3))
+    for row, first in np.ndindex(3, 3):
+        block = x[row, first * 16:first * 16 + 16].astype(np.float64)
+        most = max(np.abs(block).max() / 448, 2.0 ** -126)
+        exponents[row, first] = np.ceil(np.log2(most))
+        scale = 2.0 ** exponents[row, first]
+        want[row, first * 16:first * 16 + 16] = nearest(block / scale, eight) * scale
+    have, each = run(repaired(model), {"x": x})
+    np.testing.assert_allclose(have, want, rtol=1e-6)
+    np.testing.assert_array_equal(each, exponents + 127)
 
 
 def nearest(x, positive):

@@ -136,6 +136,11 @@ def options() -> Operators:
     n.gives("SQUEEZE", [n.x], (6, 10), options="SqueezeOptions")
     corner = n.gives("SLICE", [n.y, n.whole(0, 2, 3), n.whole(1, 2, -1)], (1, 2, 7),
                      options="SliceOptions")
+    first = n.gives("SLICE", [n.y, n.whole(0, 0, 0), n.whole(1, 1, 1)], (1, 1, 1),
+                    options="SliceOptions")
+    # A scalar's shape has no numbers, and so no bytes in the file.
+    n.gives("MUL", [n.x, n.add("RESHAPE", [first, n.whole()], [n.tensor(())])], shape,
+            options="MulOptions")
     for place in ((0, 1, 2), (0, 9, -4)):
         n.gives("DYNAMIC_UPDATE_SLICE", [n.x, corner, n.whole(*place)], shape)
     return n
@@ -318,13 +323,14 @@ def test_constants_behind_the_tables(dtype, tmp_path):
         np.testing.assert_allclose(made[1], wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_weights_of_4_bits_beside_floats(tmp_path):
+@pytest.mark.parametrize("bits", [4, 2])
+def test_weights_of_few_bits_beside_floats(tmp_path, bits):
     """Rounded to bytes, as LiteRT's own kernels do it, the inputs stay what they are."""
     n = Operators()
-    weights = n.random.integers(-8, 8, (3, 10)).astype(np.int8)
-    halves = weights.reshape(-1, 2) & 15
-    packed = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8)
-    table = n.tensor((3, 10), "int4", 0.125, data=packed)
+    weights = n.random.integers(-2 ** (bits - 1), 2 ** (bits - 1), (3, 10)).astype(np.int8)
+    few = np.append(weights, np.zeros(-30 % (8 // bits), np.int8)).reshape(-1, 8 // bits)
+    packed = ((few & 2 ** bits - 1) << np.arange(0, 8, bits)).sum(1).astype(np.uint8)
+    table = n.tensor((3, 10), f"int{bits}", 0.125, data=packed)
     n.gives("FULLY_CONNECTED", [n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)), table, -1],
             (6, 3), options="FullyConnectedOptions")
     assert "error" not in compile_many({"n": n}, tmp_path)["n"]

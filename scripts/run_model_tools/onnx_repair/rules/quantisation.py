@@ -152,8 +152,14 @@ def _rounded_floats(walk: Walk, x: Value) -> Value | None:
 def alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) -> Value:
     """Scales or zero points in a shape that broadcasts with what they are of."""
     if block:
-        places = np.arange(x.shape[axis % x.rank]) // block
-        return walk.graph.op("Gather", parameter, places, axis=axis % x.rank)
+        axis %= x.rank
+        needed = [-(-d // block) if i == axis else d for i, d in enumerate(x.shape)]
+        if list(parameter.shape) != needed:
+            raise Refused(f"its scales or zero points have the shape {list(parameter.shape)}, and "
+                          f"blocks of {block} along axis {axis} of {list(x.shape)} need {needed}",
+                          "look at what quantised the network.", "invalid")
+        places = np.arange(x.shape[axis]) // block
+        return walk.graph.op("Gather", parameter, places, axis=axis)
     if parameter.size == 1:
         return reshaped(walk, parameter, ())
     return reshaped(walk, parameter, tuple(d if i == axis % x.rank else 1

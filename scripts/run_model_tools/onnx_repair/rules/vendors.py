@@ -123,6 +123,7 @@ def _by_blocks(walk: Walk, node: Node, block: int, rounded: Callable[[Value, Val
     axis = axis if x.rank > 1 else 0
     block = node.attrs.get("block_size", block)
     if x.size == 1:
+        node.attrs.get("rounding_mode")
         return given
     if not -x.rank <= axis < x.rank or block < 1:
         raise Refused(f"its axis {axis} is none of the {x.rank} that its input has",
@@ -201,9 +202,62 @@ def out_of_eight_bits(walk: Walk, node: Node) -> Value:
 
 
 @rule("DequantizeLinear", domain=TENSORRT)
+@rule("TRT_INT4DequantizeLinear", domain=TENSORRT)
+@rule("TRT_INT4DequantizeLinear")  # ModelOpt gives it no domain.
 def out_of_four_bits(walk: Walk, node: Node) -> Value:
     return dequantize(walk, node.tensor(0), node.tensor(1), node.get(2),
-                      node.attrs.get("axis", 1), node.attrs.get("block_size", 0))
+                      *_axis_and_block(node, 1))
+
+
+@rule("TRT_INT4QuantizeLinear", domain=TENSORRT)
+@rule("TRT_INT4QuantizeLinear")
+def to_four_bits(walk: Walk, node: Node) -> Value:
+    return quantize(walk, node.tensor(0), node.tensor(1), node.get(2), TensorProto.INT4,
+                    *_axis_and_block(node, 1))
+
+
+def _axis_and_block(node: Node, default: int) -> tuple[int, int]:
+    """Of blocks whose size is not said, by how many scales there are along the one axis: it is a
+    power of two for TensorRT, and the last block may be short."""
+    axis, block = node.attrs.get("axis", default), node.attrs.get("block_size", 0)
+    shape, scales = node.tensor(0).shape, node.tensor(1).shape
+    if not block and len(scales) == len(shape) > 1:
+        along = [i for i, (d, s) in enumerate(zip(shape, scales)) if d != s]
+        if len(along) == 1 and 0 < scales[along[0]] < shape[along[0]]:
+            axis, count = along[0], scales[along[0]]
+            block = 1 << (-(-shape[axis] // count) - 1).bit_length()
+        if not block or -(-shape[axis] // block) != count:
+            raise Refused(f"its scales have the shape {list(scales)} beside {list(shape)}, which "
+                          "does not tell its blocks", "quantise the network for opset 21.")
+    return axis, block
+
+
+@rule("TRT_MXFP8DynamicQuantize", domain=TENSORRT, ignored=("output_dtype",))
+def blocks_of_eight_bits(walk: Walk, node: Node) -> list[Value]:
+    """Floats of eight bits, and for each block the exponent of its scale, more 127."""
+    graph = walk.graph
+    x = cast(walk, node.tensor(0), TensorProto.FLOAT)
+    axis, block = node.attrs.get("axis", -1) % x.rank, node.attrs.get("block_size", 32)
+    blocks = _in_blocks(walk, x, axis, block)
+    largest = reduce(walk, "ReduceMax", graph.op("Abs", blocks), [axis + 1], True)
+    most = graph.op("Div", largest, 448)
+    below = any_power_below(walk, most)
+    scale = graph.op("Where", graph.op("Less", below, most), graph.op("Mul", below, 2), below)
+    exponent = graph.op("Round", graph.op("Div", graph.op("Log", scale), math.log(2)))
+    shape = (*x.shape[:axis], blocks.shape[axis], *x.shape[axis + 1:])
+    return [_out_of_blocks(walk, in_form(walk, graph.op("Div", blocks, scale), _EIGHT, True), x,
+                           axis),
+            reshaped(walk, cast(walk, graph.op("Add", exponent, 127), TensorProto.UINT8), shape)]
+
+
+@rule("TRT_MXFP8DequantizeLinear", domain=TENSORRT)
+def out_of_blocks_of_eight_bits(walk: Walk, node: Node) -> Value:
+    x, exponent = node.tensor(0), cast(walk, node.tensor(1), TensorProto.INT32)
+    powers = walk.graph.constant((2.0 ** np.clip(np.arange(256) - 127, -126, 127)
+                                  ).astype(np.float32))
+    made = dequantize(walk, x, walk.graph.op("Gather", powers, exponent), None,
+                      node.attrs.get("axis", -1), node.attrs.get("block_size", 32))
+    return cast(walk, made, node.attrs.get("output_dtype", TensorProto.FLOAT))
 
 
 @rule("TRT_FP4DynamicQuantize", domain=TENSORRT, ignored=("scale_type",))

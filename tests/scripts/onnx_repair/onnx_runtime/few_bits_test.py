@@ -7,7 +7,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from repaired_models import FLOAT, check, matches, model_of, noise, one, repaired, run, whole
+from repaired_models import (
+    FLOAT,
+    check,
+    matches,
+    model_of,
+    noise,
+    one,
+    refusal,
+    repaired,
+    run,
+    whole,
+)
 
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.onnx_repair.values import Value
@@ -26,6 +37,26 @@ def test_products_with_weights_of_four_bits(zeros):
                         block_size=block, constants=range(1, len(arrays)))
     (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
+
+
+def test_zero_points_of_a_byte_each():
+    """As NNCF writes them for opsets below 21: ONNX Runtime 1.20 reads halves of bytes."""
+    arrays = [noise(3, 64), whole(np.uint8, 6, 4, 8), np.abs(noise(24)), whole(np.uint8, 6, 4)]
+    model, inputs = one("MatMulNBits", arrays, domain=MICROSOFT, bits=4, K=64, N=6, block_size=16,
+                        constants=(1, 2, 3))
+    assert "have the shape [6, 4], and 4 blocks of each of 6 columns need [6, 2] of uint8" in (
+        refusal(model, inputs))
+
+
+def test_scales_that_do_not_fit_blocks():
+    """ModelOpt's, of weights that Gemm transposes: taken along the other axis they would be read
+    as other numbers."""
+    model = model_of([helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0,
+                                       block_size=8),
+                      helper.make_node("Gemm", ["x", "d"], ["y"], transB=1)],
+                     {"x": (FLOAT, [3, 6])}, {"y": FLOAT}, 21, {"s": np.abs(noise(4, 1))})
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.INT4, [4, 6], [1] * 24))
+    assert "need [1, 6]" in refusal(model, {"x": noise(3, 6)})
 
 
 def test_weights_of_two_bits():

@@ -259,10 +259,15 @@ def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
     whole = unpacked(packed.reshape(columns, blocks, -1), bits).astype(np.float32)
     if zeros is None:
         zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
-    elif zeros.dtype == np.uint8:
-        zero = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
     else:
-        zero = zeros.reshape(columns, blocks).astype(np.float32)
+        row = -(-blocks * bits // 8) if zeros.dtype == np.uint8 else blocks
+        if zeros.size != columns * row:
+            raise Refused(f"its zero points have the shape {list(zeros.shape)}, and {blocks} "
+                          f"blocks of each of {columns} columns need {[columns, row]} of "
+                          f"{zeros.dtype}", "look at what quantised the network.", "invalid")
+        zero = zeros.reshape(columns, row)
+        zero = unpacked(zero, bits)[:, :blocks] if zeros.dtype == np.uint8 else zero
+        zero = zero.astype(np.float32)
     weight = (whole - zero[..., None]) * scales.reshape(columns, blocks, 1).astype(np.float32)
     weight = weight.reshape(columns, -1)[:, :depth].T
     # In float32 whatever the others are, as ONNX Runtime does; rounded to half precision the
