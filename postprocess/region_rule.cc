@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 
 #include <run_model/error.h>
@@ -9,7 +10,7 @@
 namespace run_model {
 namespace {
 
-constexpr double kDegrees = 180.0 / 3.14159265358979323846;
+constexpr double kDegrees = 180.0 / std::numbers::pi;
 
 const Keypoint& keypoint(const Detection& detection, std::size_t index) {
   if (index >= detection.keypoints.size()) {

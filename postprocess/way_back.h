@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <numbers>
 
 #include <run_model/preprocessing.h>
 #include <run_model/task_result.h>
@@ -17,7 +18,7 @@ class WayBack {
 
   explicit WayBack(const PreprocessReport& picture) : picture_(picture) {
     if (!picture.region || picture.region->angle == 0.0) return;
-    constexpr double kHalfTurn = 3.14159265358979323846;
+    constexpr double kHalfTurn = std::numbers::pi;
     const PictureRegion& region = *picture.region;
     turned_ = true;
     cos_ = std::cos(region.angle * kHalfTurn / 180.0);

@@ -1,6 +1,7 @@
 // The forms of detectors' outputs but for YOLO's.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -115,7 +116,7 @@ std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
 
 double read_angle(const float* number, const DetectionTask& task) {
   if (!task.angle) return 0.0;
-  constexpr double kDegree = 3.14159265358979323846 / 180.0;
+  constexpr double kDegree = std::numbers::pi / 180.0;
   const double angle = *number * (task.angle->degrees ? kDegree : 1.0);
   return task.angle->counter_clockwise ? -angle : angle;
 }

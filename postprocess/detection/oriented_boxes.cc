@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace run_model {
@@ -59,7 +60,7 @@ double intersection_over_union(const Corners& a, const Corners& b) {
 }
 
 double side_angle(const Corners& corners) {
-  constexpr double kDegrees = 180.0 / 3.14159265358979323846;
+  constexpr double kDegrees = 180.0 / std::numbers::pi;
   return std::atan2(corners[1][1] - corners[0][1], corners[1][0] - corners[0][0]) * kDegrees;
 }
 
