@@ -255,7 +255,8 @@ def windows_of_pictures() -> onnx.ModelProto:
     most = n.add("Max", [cut(edge, 0, 7, 2), cut(edge, 1, 8, 2)])
     small = n.add("MaxPool", [cut(cut(edge, 2, 8), 1, 6, 2)], kernel_shape=[2, 2], strides=[2, 2])
     return n.model(n.conv(planes, 16, 9), n.conv(n.concat(y, each), 40, 8, 3),
-                   n.add("Softmax", [seen[2]], axis=1), most, cut(y, 0, 5, 2),
+                   n.add("CumSum", [seen[2], n.weight(np.array(1))]),
+                   n.add("Softmax", [seen[1]], axis=1), most, cut(y, 0, 5, 2),
                    n.add("Resize", [small, "", n.numbers(0), n.weight(np.array([3, 16, 12, 10]))],
                          mode="nearest", coordinate_transformation_mode="asymmetric",
                          nearest_mode="floor"))
