@@ -31,12 +31,13 @@ class TfliteNetwork:
         """A list, if constants are to lie behind all tables of the file."""
 
     def tensor(self, shape, dtype="float32", scale=None, zero=0, data=None, name=None,
-               axis=0, signature=None, variable=False) -> int:
+               axis=0, signature=None, variable=False, blocks=None) -> int:
         """signature: the shape with -1 for what is known at run time only.  variable: whether it is
-        a state."""
+        a state.  blocks: the tensors of its scales and of its zero points (-1 of none), and how
+        many numbers of the last axis share one."""
         self.tensors.append(dict(shape=tuple(shape), dtype=dtype, scale=scale, zero=zero, data=data,
                                  name=f"t{len(self.tensors)}" if name is None else name, axis=axis,
-                                 signature=signature, variable=variable))
+                                 signature=signature, variable=variable, blocks=blocks))
         return len(self.tensors) - 1
 
     def constant(self, values, **options) -> int:
@@ -205,6 +206,11 @@ class TfliteNetwork:
                     "QuantizationParameters", Scale=b.CreateNumpyVector(scales),
                     ZeroPoint=b.CreateNumpyVector(np.full(len(scales), t["zero"], np.int64)),
                     QuantizedDimension=t["axis"])
+            if t["blocks"] is not None:
+                b.StartObject(4)  # BlockwiseQuantization, which the package is older than.
+                for slot, value in enumerate(t["blocks"]):
+                    b.PrependInt32Slot(slot, value, 0)
+                quantization = table("QuantizationParameters", DetailsType=2, Details=b.EndObject())
             signature = ints(t["signature"]) if t["signature"] is not None else None
             tensors.append(table("Tensor", Name=b.CreateString(t["name"]), Shape=ints(t["shape"]),
                                  Type=_TYPES[t["dtype"]], Buffer=buffer,

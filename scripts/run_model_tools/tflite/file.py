@@ -26,6 +26,8 @@ DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bo
           8: COMPLEX, 9: "int8", 10: "float64"}
 _FEW_BITS = {17: 4, 19: 2}
 """Of TensorType, whole numbers of so many bits; constants of them are int8 here."""
+_IN_BLOCKS = 2
+"""Of QuantizationDetails."""
 # What operators are called that people write themselves.
 CUSTOM = "CUSTOM"
 
@@ -49,13 +51,15 @@ class Quantized:
 
 @dataclass(frozen=True)
 class TfliteTensor:
-    """One tensor; `constant` is its value where the file holds it."""
+    """One tensor; `constant` is its value where the file holds it, in floats where that has whole
+    numbers `in_blocks`, with a scale each."""
 
     name: str
     shape: tuple[int | None, ...]
     dtype: str
     quantized: Quantized | None
     constant: np.ndarray | None
+    in_blocks: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -143,7 +147,8 @@ def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
     inputs, outputs = indices(graph.InputsAsNumpy()), indices(graph.OutputsAsNumpy())
     if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of its graph is not among its tensors")
-    tensors = _with_folded(_with_empty(tensors, operators, inputs), operators)
+    tensors = _with_blocks(graph, _with_empty(tensors, operators, inputs))
+    tensors = _with_folded(tensors, operators)
     return TfliteGraph(number, tensors, operators, inputs, outputs)
 
 
@@ -216,12 +221,58 @@ def _tensor(model: Any, tensor: Any, index: int, file: bytes) -> TfliteTensor:
     data, constant = _stored(buffer, file), None
     quantized = _quantized(tensor, shape)
     bits = _FEW_BITS.get(tensor.Type())
-    if bits and data is not None and quantized is not None:
+    if bits and data is not None and (quantized is not None or _blocks_of(tensor)):
         dtype, constant = "int8", _of_few_bits(data, bits, shape, index)
     elif data is not None and data.size and dtype:
         constant = _constant(tensor, data, tuple(shape), np.dtype(dtype), index)
     extents = tuple(None if s < 0 else d for d, s in zip(shape, signature))
     return TfliteTensor(name, extents, dtype, quantized, constant)
+
+
+def _with_blocks(graph: Any, tensors: list[TfliteTensor]) -> list[TfliteTensor]:
+    """With what lies in blocks along the last axis as the numbers that it stands for."""
+    result = list(tensors)
+    for index, tensor in enumerate(tensors):
+        found = _blocks_of(graph.Tensors(index))
+        if found is None or tensor.constant is None:
+            continue
+        whole, (of_scales, of_zeros, size) = tensor.constant.astype(np.float32), found
+        scales, zeros = (
+            np.float32(0) if number <= 0 and number == of_zeros else _for_each_number(
+                tensors[number].constant if 0 <= number < len(tensors) else None, size, whole.shape)
+            for number in (of_scales, of_zeros))
+        if scales is None or zeros is None:
+            raise Malformed(f"tensor {index} has blocks of {size} numbers, and no scales or zero "
+                            "points that fit them")
+        result[index] = replace(tensor, dtype="float32", quantized=None, in_blocks=True,
+                                constant=(whole - zeros) * scales)
+    return result
+
+
+def _for_each_number(values: np.ndarray | None, size: int, shape: tuple[int, ...]
+                     ) -> np.ndarray | None:
+    """What blocks of so many numbers along the last axis have, if it fits them."""
+    blocks = -(-shape[-1] // size) if shape and size > 0 else 0
+    if values is None or not blocks or values.size != math.prod(shape[:-1]) * blocks:
+        return None
+    rows = values.astype(np.float32).reshape(*shape[:-1], blocks)
+    return rows.repeat(size, -1)[..., :shape[-1]]
+
+
+def _blocks_of(tensor: Any) -> tuple[int, int, int] | None:
+    """Of a tensor quantised in blocks: the tensors of its scales and of its zero points, 0 or less
+    of none, and how many numbers a block has."""
+    import flatbuffers
+
+    found = tensor.Quantization()
+    if found is None or found.DetailsType() != _IN_BLOCKS or found.Details() is None:
+        return None
+    # The package is older than this table.
+    table = found.Details()
+    places = [table.Offset(field) for field in (4, 6, 8)]
+    scales, zeros, size = (table.Get(flatbuffers.number_types.Int32Flags, table.Pos + place)
+                           if place else 0 for place in places)
+    return scales, zeros, size
 
 
 def _of_few_bits(data: np.ndarray, bits: int, shape: list[int], index: int) -> np.ndarray:

@@ -206,7 +206,9 @@ def _float_weights(graph: TfliteGraph) -> dict[int, np.ndarray]:
     found = {}
     for index, operators in users.items():
         tensor = graph.tensors[index]
-        if (tensor.constant is not None and tensor.quantized is not None
+        if tensor.in_blocks and tensor.constant is not None:
+            found[index] = tensor.constant
+        elif (tensor.constant is not None and tensor.quantized is not None
                 and tensor.dtype in ("int8", "uint8")
                 and all(o.name not in ("CAST", "DEQUANTIZE")
                         and all(graph.tensors[i].dtype == "float32" for i in o.outputs)

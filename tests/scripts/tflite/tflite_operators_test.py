@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tflite_test import compile_many, litert_or_skip, outputs_of
 
+from run_model_tools.errors import ToolError
+from run_model_tools.tflite.model import read_tflite
 from tflite_networks import TfliteNetwork
 
 pytestmark = pytest.mark.full  # of a hundred operators; what networks have is in tflite_test.py
@@ -323,14 +325,40 @@ def test_constants_behind_the_tables(dtype, tmp_path):
         np.testing.assert_allclose(made[1], wanted, rtol=1e-4, atol=1e-4)
 
 
+def packed(weights: np.ndarray, bits: int) -> np.ndarray:
+    """Several in a byte, the first one in its lowest bits."""
+    few = np.append(weights, np.zeros(-weights.size % (8 // bits), np.int8)).reshape(-1, 8 // bits)
+    return ((few & 2 ** bits - 1) << np.arange(0, 8, bits)).sum(1).astype(np.uint8)
+
+
+def test_weights_in_blocks(tmp_path):
+    """With a scale each, as ai-edge-quantizer writes language models; the last block is short."""
+    n = Operators()
+    weights = n.random.integers(-8, 8, (3, 10)).astype(np.int8)
+    scales = n.random.uniform(0.1, 1, (3, 3)).astype(np.float16)
+    zeros = n.random.integers(-3, 4, (3, 3)).astype(np.int8)
+    rows, each = n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)), n.constant(scales)
+    for given in (-1, n.constant(zeros)):
+        table = n.tensor((3, 10), "int4", data=packed(weights, 4), blocks=(each, given, 4))
+        n.gives("FULLY_CONNECTED", [rows, table, -1], (6, 3), options="FullyConnectedOptions")
+    assert "error" not in compile_many({"n": n}, tmp_path)["n"]
+    inputs = {name: n.random.standard_normal((1, 6, 10)).astype(np.float32) for name in "xy"}
+    _, plain, shifted = outputs_of(tmp_path / "n", inputs)
+    scales, zeros = (a.astype(np.float32).repeat(4, 1)[:, :10] for a in (scales, zeros))
+    np.testing.assert_allclose(plain, inputs["x"][0] @ (weights * scales).T, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(shifted, inputs["x"][0] @ ((weights - zeros) * scales).T, rtol=1e-4,
+                               atol=1e-4)
+    n.tensors[each].update(data=np.ones((3, 2), np.float16), shape=(3, 2))
+    with pytest.raises(ToolError, match="no scales or zero points that fit"):
+        read_tflite(n.save(tmp_path / "net.tflite"))
+
+
 @pytest.mark.parametrize("bits", [4, 2])
 def test_weights_of_few_bits_beside_floats(tmp_path, bits):
     """Rounded to bytes, as LiteRT's own kernels do it, the inputs stay what they are."""
     n = Operators()
     weights = n.random.integers(-2 ** (bits - 1), 2 ** (bits - 1), (3, 10)).astype(np.int8)
-    few = np.append(weights, np.zeros(-30 % (8 // bits), np.int8)).reshape(-1, 8 // bits)
-    packed = ((few & 2 ** bits - 1) << np.arange(0, 8, bits)).sum(1).astype(np.uint8)
-    table = n.tensor((3, 10), f"int{bits}", 0.125, data=packed)
+    table = n.tensor((3, 10), f"int{bits}", 0.125, data=packed(weights, bits))
     n.gives("FULLY_CONNECTED", [n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)), table, -1],
             (6, 3), options="FullyConnectedOptions")
     assert "error" not in compile_many({"n": n}, tmp_path)["n"]
