@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm.tflite import (
     segments,
     softmax,
     stablehlo,
+    tables,
     transposed,
 )
 from run_model_tools.inside_tvm.tflite.seen_by_importer import (
@@ -65,7 +66,8 @@ class Converter(frontend.OperatorConverter):
         another expression stands for it."""
         self.quantized = {}
         """Of tensors that the file has in whole numbers, the expressions of those."""
-        for family in (operators, pieces, recurrent, segments, softmax, stablehlo, transposed):
+        for family in (operators, pieces, recurrent, segments, softmax, stablehlo, tables,
+                       transposed):
             self.convert_map.update((name, partial(convert, self))
                                     for name, convert in family.CONVERTERS.items())
 

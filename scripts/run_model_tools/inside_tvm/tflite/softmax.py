@@ -9,13 +9,12 @@ import numpy as np
 from tvm import relay
 
 from run_model_tools.inside_tvm.tflite.operators import options_of
+from run_model_tools.inside_tvm.tflite.tables import PARTS, lines
 
 _FARTHEST = 10.0
 """Behind the largest number, what the table's first entry is for."""
 _PLACES = 1 << 16
 _ONE = 1 << 15
-_PARTS = 512
-"""Of the table, between which LiteRT interpolates."""
 
 
 def _softmax(converter, op):
@@ -40,25 +39,9 @@ def _by_table(x, beta):
 
 
 def exponentials():
-    """(65536,) int32: exp of -10 to 0 in steps of 2**-15, as LiteRT's 513 entries with straight
-    lines between them have it.
-
-    An entry is half of what the line would be off by in its middle beside the exponential.
-    """
-    ends = np.exp(np.linspace(-_FARTHEST, 0, 2 * _PARTS + 1)) * _ONE
-    at, middle, behind = ends[:-1:2], ends[1::2], ends[2::2]
-    line = _rounded((behind + _rounded(at)) / 2)
-    entries = np.append(_rounded(at) - _rounded((line - _rounded(middle)) / 2), _rounded(ends[-1]))
-    entries = np.clip(entries, -_ONE, _ONE - 1).astype(np.int32)
-    each = _PLACES // _PARTS
-    offsets = np.arange(each, dtype=np.int32)
-    lines = entries[:-1, None] + ((np.diff(entries)[:, None] * offsets + each // 2) // each)
-    return lines.reshape(-1)
-
-
-def _rounded(numbers):
-    """To the nearest whole number, halves away from zero."""
-    return np.trunc(numbers + np.copysign(0.5, numbers))
+    """(65536,) int32: exp of -10 to 0 in steps of 2**-15, as LiteRT's table has it."""
+    ends = np.exp(np.linspace(-_FARTHEST, 0, 2 * PARTS + 1)) * _ONE
+    return lines(ends[:-1:2], ends[1::2], ends[2::2])
 
 
 CONVERTERS = {"SOFTMAX": _softmax}
