@@ -242,7 +242,9 @@ SURROUNDED = WINDOWED.split("    widths")[0].replace("(float[] y)", "(float[] y,
     right = Sub(missing, left)
     around = Concat<axis=0>(edges, left, edges, right)
     y = Pad<mode="reflect">(x, around)
-    z = Pad<mode="edge">(x, around)
+    repeated = Pad<mode="edge">(x, around)
+    end = Add(left, size)
+    z = Slice(repeated, left, end, inner)
 }"""
 # What networks for style and for sound begin with.
 REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[] v) {
@@ -250,7 +252,7 @@ REFLECTED = """(float[batch,3,height,width] x) => (float[] y, float[] z, float[]
     z = Pad<mode="edge">(x, widths)
     v = Pad<mode="wrap">(x, widths)
 }"""
-# Recurrent layers in both directions, with states that are as many as texts.
+# Recurrent layers in both directions.
 RECURRENT = """(float[words,batch,5] x)
         => (float[] y, float[] last, float[] cells, float[] z, float[] v, float[] p, float[] q,
             float[] s) {
@@ -310,7 +312,8 @@ NETWORKS = {
                   pw=(20, 20, 1, 1), pb=(20,), tw=(20, 5, 3, 2), tb=(10,))}),
     "windowed": (WINDOWED, WINDOWS_OF_3),
     "windows_of_patches": (WINDOWS_OF_PATCHES, {**WINDOWS_OF_3, **weights(13, w=(2, 2, 8, 8))}),
-    "surrounded": (SURROUNDED, {**WINDOWS_OF_3, **SCALARS, "edges": np.array([0, 0])}),
+    "surrounded": (SURROUNDED, {**WINDOWS_OF_3, **SCALARS, "edges": np.array([0, 0]),
+                                "three": np.array([6]), "inner": np.array([2, 3])}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "strided": (STRIDED, {
         **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]),
@@ -339,7 +342,7 @@ UNSEEN = {
     "windowed": [{"batch": 1, "height": 1, "width": 3}, {"batch": 2, "height": 41, "width": 34}],
     "windows_of_patches": [{"batch": 2, "height": 33, "width": 101},
                            {"batch": 1, "height": 61, "width": 10}],
-    "surrounded": [{"batch": 1, "height": 2, "width": 4}, {"batch": 2, "height": 41, "width": 33}],
+    "surrounded": [{"batch": 1, "height": 3, "width": 4}, {"batch": 2, "height": 41, "width": 33}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "strided": [{"batch": 1, "height": 3, "width": 41}, {"batch": 2, "height": 70, "width": 33}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
@@ -356,7 +359,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
           "windows_of_patches": ("height", {"least": 9, "most": 4096, "step": 1}),
-          "surrounded": ("height", {"least": 2, "most": 4096, "step": 1}),
+          "surrounded": ("height", {"least": 3, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "strided": ("height", {"least": 1, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),
@@ -480,9 +483,8 @@ def test_every_open_extent_has_other_sizes_where_it_is_compared(tmp_path):
 
 def test_an_extent_of_which_one_size_is_taken_is_not_open(tmp_path):
     """Exporters leave it open and have written the example's size into the network."""
-    path = save_network(tmp_path / "fixed.onnx", """
-    (float[batch,words,4] x) => (float[] y) { y = Concat<axis=1>(state, x) }""",
-                        weights(1, state=(1, 2, 4)), 18)
+    path = save_network(tmp_path / "fixed.onnx", "(float[batch,words,4] x) => (float[] y) {"
+                        "y = Concat<axis=1>(state, x) }", weights(1, state=(1, 2, 4)), 18)
     found = open_sizes(read_model(path), {"x": (1, 5, 4)})
     assert found.inputs == {"x": (1, "words", 4)}
     assert list(found.most) == ["words"]

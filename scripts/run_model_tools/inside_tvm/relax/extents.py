@@ -8,6 +8,9 @@ _SMALL = 8
 """Of numbers that stay below it at all sizes nothing but an extent at hand is believed: they agree
 by chance."""
 
+_FACTORS = (1, 2, 3, 4, 8)
+"""How much larger a picture may be where it is cut than where it was padded."""
+
 
 class NoExpression(Exception):
     """The numbers are none that is known how to compute."""
@@ -47,6 +50,7 @@ class Extents:
         self._tvm = tvm
         self._samples = samples
         self._known = {}
+        self._widths = {}
         for name, symbol in symbols.items():
             self._known.setdefault(tuple(s[name] for s in samples), symbol)
 
@@ -66,6 +70,14 @@ class Extents:
         """A number, as extents are."""
         return self._tvm.tirx.IntImm("int64", number)
 
+    def remember_widths(self, *widths):
+        """What is padded, from where what is cut off again is counted: small numbers that are
+        believed in, since they are known to be computed."""
+        for width in widths:
+            numbers = self.numbers(width)
+            if len(set(numbers)) > 2:
+                self._widths.setdefault(numbers, width)
+
     def expression(self, numbers, near=()):
         """What has these numbers; preferably made of the extents `near`.  Raises NoExpression."""
         numbers = tuple(int(n) for n in numbers)
@@ -73,6 +85,16 @@ class Extents:
             return self.constant(numbers[0])
         if numbers in self._known:
             return self._known[numbers]
+        for key, width in self._widths.items():
+            for factor in _FACTORS:
+                rest = tuple(n - factor * k for n, k in zip(numbers, key))
+                if not any(rest):
+                    return width * factor
+                found = self._known.get(rest)
+                if found is None and min(rest) >= _SMALL:
+                    found = _multiple(rest, self._known)
+                if found is not None:
+                    return self._known.setdefault(numbers, found + width * factor)
         near = {self.numbers(e): e for e in near}
         near = {key: e for key, e in near.items() if len(set(key)) > 1}
         if max(map(abs, numbers)) >= _SMALL:

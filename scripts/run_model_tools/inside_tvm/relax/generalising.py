@@ -296,6 +296,7 @@ class _Generaliser:
                 raise Differs("a padding's width is not seen to follow from the sizes")
             before.append(found)
             after.append(missing - found)
+            self._extents.remember_widths(found)
         mode = str(first.pad_mode)
         padded, value = {"reflect": (topi.nn.reflect_pad, ()),
                          "replicate": (topi.nn.replicate_pad, ())}.get(
