@@ -449,6 +449,37 @@ def test_bytes_set_apart_stay_what_they_are(tmp_path):
         np.testing.assert_array_equal(made[1], want.swapaxes(1, 2).astype(np.uint8), strict=True)
 
 
+def test_means_are_rounded_as_litert_rounds_them(tmp_path):
+    """Twice, so that one in four is not the nearest; sums of 0 stay 0 in steps of any size."""
+    n = TfliteNetwork(17)
+    kinds = (("int8", 0.0046, 8, 0.00056, -3), ("uint8", 0.02, 128, 0.0017, 100),
+             ("int16", 6.2e-5, 0, 2.7e-6, 0), ("int8", 0.0278, 1, 4.7e-10, -31),
+             ("int8", 0.001, 0, 0.3, 2))
+    inputs, cases = {}, (((3, 96, 40), (2,)), ((3, 4, 16, 24), (3,)), ((1, 48, 30), (0, 2)))
+    for number, (dtype, step, zero, scale, to) in enumerate(kinds):
+        for place, (shape, axes) in enumerate(cases):
+            x = n.tensor(shape, dtype, step, zero, name=f"x{number}_{place}")
+            n.inputs.append(x)
+            keep = place != 2
+            made = tuple(1 if i in axes else d for i, d in enumerate(shape)
+                         if keep or i not in axes)
+            n.outputs.append(n.add("MEAN", [x, n.constant(np.array(axes, np.int32))],
+                                   [n.tensor(made, dtype, scale, to)], "ReducerOptions",
+                                   KeepDims=keep))
+            limits = np.iinfo(dtype)
+            values = n.random.integers(limits.min // 2, limits.max // 2 + 1, shape)
+            values -= np.rint(values.mean(axes, keepdims=True)).astype(int) - zero
+            values = values.clip(limits.min, limits.max)
+            if scale < 1e-9:
+                values = np.where(np.arange(shape[-1]) % 2, zero + 60, zero - 60) * np.ones(
+                    shape, int)
+            inputs[f"x{number}_{place}"] = values.astype(dtype)
+    assert "error" not in compile_many({"n": n}, tmp_path)["n"]
+    model = litert_or_skip(tmp_path / "n" / "net.tflite")
+    for ours, theirs in zip(outputs_of(tmp_path / "n", inputs), model.run(inputs)):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_functions_of_16_bits_are_litert_s_tables(tmp_path):
     """The first part of RSQRT's is far from the function (32430 where that has 196402)."""
     n = TfliteNetwork(13)

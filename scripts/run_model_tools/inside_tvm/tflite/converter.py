@@ -12,6 +12,7 @@ from run_model_tools.inside_tvm import Refusal, faster_folding
 from run_model_tools.inside_tvm.tflite import (
     control_flow,
     layout,
+    means,
     operators,
     pieces,
     recurrent,
@@ -66,7 +67,7 @@ class Converter(frontend.OperatorConverter):
         another expression stands for it."""
         self.quantized = {}
         """Of tensors that the file has in whole numbers, the expressions of those."""
-        for family in (operators, pieces, recurrent, segments, softmax, stablehlo, tables,
+        for family in (means, operators, pieces, recurrent, segments, softmax, stablehlo, tables,
                        transposed):
             self.convert_map.update((name, partial(convert, self))
                                     for name, convert in family.CONVERTERS.items())
