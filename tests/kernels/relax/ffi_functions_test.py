@@ -79,6 +79,7 @@ OPEN = {
         "TAPS": 1, "TILE_ROWS": 4, "TILE_VECTORS": 2, "OPERANDS": 0, "OPERAND_FULL": [0],
         "PROGRAM": "const vec value = product;"}),
     "join": ("open-join.c.in", 3, {"INPUTS": 2, "AXIS": 1}),
+    "transpose": ("open-transpose.c.in", 2, {"AXES": 3, "ORDER": [0, 2, 1]}),
     "interleave": ("f32-open-interleave.c.in", 2, {"DOWN": 2, "ACROSS": 2, "TOP": 0, "LEFT": 0}),
     "resize": ("f32-open-resize.c.in", 2, {"LINEAR": 1, "AT": "x", "NEAREST": "0"})}
 """By what it does: the source of a function of open extents, its tensors, and macros."""

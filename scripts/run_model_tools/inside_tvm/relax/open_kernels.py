@@ -22,6 +22,7 @@ from run_model_tools.inside_tvm.relax.open_groups import (
     same_extents,
 )
 from run_model_tools.inside_tvm.relax.open_moves import (
+    is_transpose,
     joined,
     permutation,
     product_before,
@@ -122,7 +123,8 @@ class OpenKernels:
                     gone.add(bindings.at[before])
                     made.pop(bindings.at[before], None)
                     continue
-            own = self._call_of(call, bindings)
+            # Of transposes only those become copies that still are read when all else is known.
+            own = None if is_transpose(call) else self._call_of(call, bindings)
             if own is not None:
                 made[index] = own
         values = {b.var: made.get(i, getattr(b, "value", None))
@@ -194,6 +196,8 @@ class OpenKernels:
             return self._call("join", lambda name: _source(
                 "open-join.c.in", name, INPUTS=len(moved[0]), AXIS=moved[1]), moved[0], call.ty,
                 {"kernel": "join"})
+        if name == "relax.permute_dims":
+            return self._transposed_copy(call) if epilogue is None else None
         if name == "relax.image.resize2d":
             return self._resized(call) if epilogue is None else None
         if name not in _PRODUCTS or not all(map(is_float32, (call, *call.args))):
@@ -306,6 +310,14 @@ class OpenKernels:
         return self._call("interleave", lambda name: _source(
             "f32-open-interleave.c.in", name, DOWN=strides[0], ACROSS=strides[1], TOP=before[0],
             LEFT=before[1]), [made], call.ty, {"kernel": "interleave"})
+
+    def _transposed_copy(self, call):
+        axes = call.ty.ndim
+        if not 0 < axes <= MOST_AXES or extents_of(call) is None:
+            return None
+        return self._call("transpose", lambda name: _source(
+            "open-transpose.c.in", name, **self._isa.defines(), AXES=axes,
+            ORDER=permutation(call)), [call.args[0]], call.ty, {"kernel": "transpose"})
 
     def _resized(self, call):
         from run_model_tools.kernels.relax.open_pictures import resizing

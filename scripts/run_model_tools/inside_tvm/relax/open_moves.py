@@ -10,12 +10,16 @@ def turned(bindings, expr):
     """(tensor, which of its axes each axis of `expr` is): `expr` before it was transposed."""
     order = list(range(expr.ty.ndim))
     value = bindings.value_of(expr)
-    while _named(value, "permute_dims") and bindings.array_of(expr) is None:
+    while is_transpose(value) and bindings.array_of(expr) is None:
         axes = permutation(value)
         order = [axes[axis] for axis in order]
         expr = value.args[0]
         value = bindings.value_of(expr)
     return expr, order
+
+
+def is_transpose(call):
+    return _named(call, "permute_dims")
 
 
 def permutation(call):
@@ -27,7 +31,7 @@ def permutation(call):
 def product_before(bindings, call):
     """The variable of the product that only this transpose reads, if its columns stay the last
     axis; else None."""
-    if not _named(call, "permute_dims") or permutation(call)[-1] != call.ty.ndim - 1:
+    if not is_transpose(call) or permutation(call)[-1] != call.ty.ndim - 1:
         return None
     variable = call.args[0]
     readers = bindings.readers.get(variable, set()) if variable in bindings.at else set()
@@ -58,8 +62,8 @@ def unread_moves(bindings, values, result):
     """
     read, unread = set(variables_of(result)), set()
     for variable, value in reversed(list(values.items())):
-        if variable not in read and (variable in bindings.arrays or _named(
-                value, "permute_dims") or _named(value, "reshape")):
+        if variable not in read and (variable in bindings.arrays or is_transpose(value)
+                                     or _named(value, "reshape")):
             unread.add(variable)
         elif value is not None:
             read.update(variables_of(value))
