@@ -1,5 +1,6 @@
-"""Two networks with open extents, as exporters write them: an encoder of texts like BERT (4 layers
-of 256 numbers) and a detector of pictures like YOLO (three scales, 80 classes)."""
+"""Three networks with open extents, as exporters write them: an encoder of texts like BERT (4
+layers of 256 numbers), a detector of pictures like YOLO (three scales, 80 classes), and a
+classifier of a table's rows (two hidden layers of 64 numbers)."""
 
 from __future__ import annotations
 
@@ -131,3 +132,13 @@ def write_detector(path: Path) -> Path:
     y = b.node("Sigmoid", b.node("Concat", *found, axis=2))
     return b.write(path, {"images": (TensorProto.FLOAT, ["batch", 3, "height", "width"])}, y,
                    ["batch", 84, "anchors"])
+
+
+def write_table(path: Path) -> Path:
+    """Rows of 32 numbers, as many as there are."""
+    build = Builder()
+    x = "rows"
+    for inner, outer in ((32, 64), (64, 64)):
+        x = build.node("Relu", build.dense(x, inner, outer))
+    shares = build.node("Softmax", build.dense(x, 64, 4), axis=-1)
+    return build.write(path, {"rows": (TensorProto.FLOAT, ["count", 32])}, shares, ["count", 4])

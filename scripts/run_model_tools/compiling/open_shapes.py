@@ -56,6 +56,18 @@ def open_batch(model: OnnxModel) -> tuple[Shapes, Axes]:
     return one, sample_axes(load(model.path), one, str(model.path))
 
 
+_NOT_OF_ROWS = {"Conv", "ConvInteger", "ConvTranspose", "DeformConv", "GRU", "If", "LSTM", "Loop",
+                "QLinearConv", "RNN", "Scan"}
+
+
+def is_of_rows(model: OnnxModel) -> bool:
+    """Whether samples are rows of numbers that little is done with, as tables, states and points
+    are: what a batch has is worth more together than each by itself with kernels for one."""
+    rows = all(len(item.shape or ()) <= 2 for item in model.inputs)
+    return (rows and any(item.dtype.kind == "f" for item in model.inputs)
+            and not any(node.op_type in _NOT_OF_ROWS for node in load(model.path).graph.node))
+
+
 def shapes_to_try(model: OnnxModel, given: Shapes,
                   without: Sequence[Shapes] = ()) -> list[Shapes]:
     """Different shapes that the network takes in its reference, those `given` first, none of

@@ -34,6 +34,8 @@ _COUNTS = (21, 27, 38)
 """Multiples that soon become odd numbers when they are halved."""
 _MOST = 4096
 """The largest extent that is tried, where nothing in the network ends before."""
+_ENDLESS = 2 ** 31 - 1
+"""The most samples, where any number of them is computed alike, also none."""
 _NUMBERS = 64
 """That are looked at of each operand."""
 _SMALL = 3
@@ -102,6 +104,8 @@ class OpenSizes:
     """Why its samples are not computed one after the other."""
     totals: Totals = field(default_factory=dict)
     """Extents that follow from others: they have no step."""
+    endless: bool = False
+    """Whether the extents are numbers of samples that are known to be computed apart."""
 
     @property
     def most(self) -> Sizes:
@@ -117,7 +121,8 @@ class OpenSizes:
 
     def limits(self) -> dict[str, Sizes]:
         """As metadata.json has them."""
-        return {name: {"least": self.least[name], "most": self.most[name],
+        return {name: {"least": 0 if self.endless else self.least[name],
+                       "most": _ENDLESS if self.endless else self.most[name],
                        "step": self.steps.get(name, 1)} for name in self.most}
 
     def request(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from run_model_tools.compiling.job import (
     linker_of,
     pictures_to_try,
 )
-from run_model_tools.compiling.open_shapes import open_batch, shapes_to_try
+from run_model_tools.compiling.open_shapes import is_of_rows, open_batch, shapes_to_try
 from run_model_tools.compiling.open_sizes import OpenSizes, open_sizes
 from run_model_tools.errors import FAILED_RUN, MISMATCH, USAGE, ToolError
 from run_model_tools.files import directory_in_the_making, json_text
@@ -34,6 +34,9 @@ from run_model_tools.progress import stage
 from run_model_tools.verifying import verification
 from run_model_tools.verifying.execution import Machine, NotRun
 from run_model_tools.verifying.relax_execution import run_executable
+
+_APART = "apart"
+"""Of what a request says of shapes: what it says instead where several samples at once fail."""
 
 
 def refuse_what_is_not_for_it(job: Job) -> None:
@@ -109,16 +112,24 @@ def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSiz
 
 def _extents(job: Job) -> tuple[dict[str, Any], OpenSizes | None]:
     """What a request says of shapes.  A network that keeps the samples of an open batch apart is
-    compiled for one, which leaves it our kernels; another one is read at several sizes; what is not
-    one network at all of them TVM gets as it is."""
+    compiled for one, which leaves it our kernels, unless samples are rows; another one is read at
+    several sizes; what is not one network at all of them TVM gets as it is."""
     if not job.dynamic:
         return {"shapes": job.shapes}, None
     assert isinstance(job.model, OnnxModel)
     try:
         one, axes = open_batch(job.model)
-        return {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}, None
     except NotApart as error:
         reason = str(error)
+    else:
+        apart = {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}
+        if not is_of_rows(job.model):
+            return apart, None
+        try:
+            sizes = replace(open_sizes(job.model, job.examples), endless=True)
+        except ToolError:
+            return apart, None
+        return {"shapes": {}, "opened": sizes.request(), _APART: apart}, sizes
     try:
         sizes = open_sizes(job.model, job.examples, reason)
     except ToolError as error:
@@ -143,9 +154,16 @@ def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder:
     while sizes is not None:
         try:
             return _call_tvm(job, extents, folder, **request), None, sizes
-        except tvm_process.SizesDiffer as error:
-            fewer = sizes.without_largest()
-            if fewer is None:
+        except ToolError as error:
+            differs = isinstance(error, tvm_process.SizesDiffer)
+            fewer = sizes.without_largest() if differs else None
+            if fewer is None and _APART in extents:
+                apart = extents[_APART]
+                extents.clear()
+                extents.update(apart)
+            elif not differs:
+                raise
+            elif fewer is None:
                 del extents["opened"]
                 extents.update(_as_it_is(job, f"{sizes.reason}, and {error}"))
             else:
@@ -181,7 +199,8 @@ def _open_outputs(job: Job, made: dict[str, Any]) -> None:
 
 def _call_tvm(job: Job, extents: dict[str, Any], folder: Path, **request: Any) -> dict[str, Any]:
     return tvm_process.call(
-        "compile_relax", job.tvm_python, compiler="relax", **extents, opt_level=job.opt_level,
+        "compile_relax", job.tvm_python, compiler="relax",
+        **{key: value for key, value in extents.items() if key != _APART}, opt_level=job.opt_level,
         optimize_for=job.optimize_for, directory=str(folder.resolve()),
         **job.model.request(), **request)
 

@@ -87,8 +87,9 @@ def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
     assert [o["shape"] for o in metadata["outputs"]] == [[-1, 3]]
     shapes = [tried["x:0"] for tried in metadata["verification"]["shapes"]]
     assert shapes[0] == [4, 6] and len({tuple(s) for s in shapes}) == 3
-    # Samples do not meet, so that there are kernels of ours, of another number of rows, too.
+    # Rows do not meet, so that there may be any number of them, and they are computed together.
     assert metadata["kernels"]["method"] == "ours"
+    assert metadata["open_extents"] == {"rows": {"least": 0, "most": 2 ** 31 - 1, "step": 1}}
     given = [np.random.default_rng(rows).standard_normal((rows, 6)).astype(np.float32)
              for rows in (0, 11)]
     for x, [got] in zip(given, outputs_of(folder / "out/rows/native/model.so", given)):
