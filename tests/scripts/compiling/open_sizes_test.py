@@ -105,17 +105,16 @@ GRID = """(float[batch,3,height,width] x) => (float[] y) {
 }"""
 # The grid of a detector's last picture: of small pictures its sides are 1, and nothing is expanded.
 STRIDED = """(float[batch,3,height,width] x) => (float[] y) {
-    small = Conv<strides=[8,8], pads=[1,1,1,1]>(x, w)
-    all = Shape(small)
-    sides = Slice(all, two, ends)
+    every = Slice(x, corner, far, axes, steps)
+    small = Conv<strides=[4,4], pads=[1,1,1,1]>(every, w)
+    all = Shape(small) sides = Slice(all, two, ends)
     rows, columns = Split<axis=0, num_outputs=2>(sides)
     height = Squeeze(rows)
     width = Squeeze(columns)
     down = Range(zero, height, one)
     right = Range(zero, width, one)
     lines = Unsqueeze(down, second)
-    a = Expand(lines, sides)
-    b = Expand(right, sides)
+    a = Expand(lines, sides) b = Expand(right, sides)
     ab = Concat<axis=0>(a, b)
     pairs = Reshape(ab, halves)
     points = Cast<to=1>(pairs)
@@ -316,7 +315,8 @@ NETWORKS = {
                                 "three": np.array([6]), "inner": np.array([2, 3])}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "strided": (STRIDED, {
-        **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]),
+        **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]), "steps": np.array([2, 2]),
+        "corner": np.array([0, 0]), "far": np.array([2 ** 40] * 2), "axes": np.array([2, 3]),
         "channels": np.array([0, 2, -1]), **weights(12, w=(2, 3, 3, 3))}),
     "patches": (PATCHES, {**SCALARS, "channels": np.array([0, 4, -1]), "ones": np.array([1, 1]),
                           **weights(9, w=(4, 3, 3, 3), queries=(1, 5, 4))}),

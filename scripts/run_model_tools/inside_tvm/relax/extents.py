@@ -99,7 +99,7 @@ class Extents:
         near = {key: e for key, e in near.items() if len(set(key)) > 1}
         if max(map(abs, numbers)) >= _SMALL:
             for atoms in (near, self._known):
-                for find in (_multiple, _linear, _product, _rounded):
+                for find in (_multiple, _linear, _product, _rounded, _spanned):
                     found = find(numbers, atoms)
                     if found is not None:
                         return self._known.setdefault(numbers, found)
@@ -172,4 +172,15 @@ def _rounded(numbers, atoms):
             # At each size another one might be what is meant where several fit to these.
             if len(fits) == 1:
                 return (expr + up * (fits[0] - 1)) // fits[0] * fits[0]
+    return None
+
+
+def _spanned(numbers, atoms):
+    """From the first to the last of every few numbers of an atom, as slices with steps read them.
+    """
+    for key, expr in atoms.items():
+        fits = [step for step in range(2, 17) if all(
+            (k - 1) // step * step + 1 == n for n, k in zip(numbers, key))]
+        if len(fits) == 1:
+            return (expr - 1) // fits[0] * fits[0] + 1
     return None
