@@ -82,12 +82,13 @@ def test_sizes_choose_their_functions(tmp_path, command):
 
 @needs_program
 def test_batches_of_samples_that_are_computed_apart(tmp_path, command):
-    save_network(tmp_path / "net.onnx", ROWS, weights(1, w=(24, 20)), 18)
+    three_axes = ROWS.replace("[n,", "[n,4,")
+    save_network(tmp_path / "net.onnx", three_axes, weights(1, w=(24, 20)), 18)
     metadata = compiled(command, tmp_path, "--exact", "n=8")
     assert metadata["kernels"]["method"] == metadata["kernels"]["exact"][0]["method"] == "ours"
     # What calls itself for one sample after the other is interpreted.
     for samples, used in ((8, ["exact_n_8"]), (3, None)):
-        x = np.random.default_rng(samples).standard_normal((samples, 24)).astype(np.float32)
+        x = np.random.default_rng(samples).standard_normal((samples, 4, 24)).astype(np.float32)
         have, functions = profiled(tmp_path, x)
         assert functions == used
         np.testing.assert_allclose(have[0], run_onnxruntime(tmp_path / "net.onnx", {"x": x})[0],
