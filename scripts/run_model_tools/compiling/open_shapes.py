@@ -22,6 +22,9 @@ _TRIED = 3
 """Shapes of all inputs."""
 _MANY = 6
 """Extents of which one is tried as the sum of two others, at most."""
+_NOT_OF_ROWS = {"Conv", "ConvInteger", "ConvTranspose", "DeformConv", "GRU", "If", "LSTM", "Loop",
+                "QLinearConv", "RNN", "Scan"}
+"""Operators of pictures, sequences and steps."""
 
 
 def open_shapes(model: OnnxModel) -> Shapes:
@@ -54,10 +57,6 @@ def open_batch(model: OnnxModel) -> tuple[Shapes, Axes]:
     if len(names) > 1:
         raise NotApart(f"the inputs have different open extents ({', '.join(sorted(names))})")
     return one, sample_axes(load(model.path), one, str(model.path))
-
-
-_NOT_OF_ROWS = {"Conv", "ConvInteger", "ConvTranspose", "DeformConv", "GRU", "If", "LSTM", "Loop",
-                "QLinearConv", "RNN", "Scan"}
 
 
 def is_of_rows(model: OnnxModel) -> bool:

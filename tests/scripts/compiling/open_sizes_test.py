@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling.open_shapes import shapes_to_try
 from run_model_tools.compiling.open_sizes import OpenSizes, open_sizes, shapes_of
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
@@ -449,17 +448,6 @@ def test_other_sizes_are_refused_by_name(compiled, tmp_path, name, sizes, said):
                          inputs=[str(tmp_path / "in.npz")], outputs=str(tmp_path))
 
 
-def test_a_batch_that_only_looks_open_is_one(tmp_path):
-    path = save_network(tmp_path / "state.onnx", """
-    (float[batch,1,steps] x, float[1,1,4] state) => (float[] y) {
-        c = Conv(x, w)
-        y = Concat<axis=2>(state, c)
-    }""", weights(1, w=(1, 1, 5)), 18)
-    shapes = shapes_to_try(read_model(path), {})
-    assert len(shapes) == 3
-    assert all(s["x"][:2] == (1, 1) and s["x"][2] >= 5 for s in shapes)
-
-
 def test_the_sizes_that_are_given_are_among_those_taken(tmp_path):
     """The window has nine places with its dilation, so that sides of 1 to 4 are not taken."""
     path = save_network(tmp_path / "dilated.onnx", """
@@ -469,16 +457,6 @@ def test_the_sizes_that_are_given_are_among_those_taken(tmp_path):
     found = open_sizes(read_model(path), {"x": (2, 2, 6, 7)})
     assert (found.least["height"], found.least["width"]) == (6, 7)
     assert {"batch": 2, "height": 6, "width": 7} in found.tried
-
-
-def test_every_open_extent_has_other_sizes_where_it_is_compared(tmp_path):
-    path = save_network(tmp_path / "free.onnx", """
-    (float[batch,2,height,width] x) => (float[] y) {
-        y = Relu(x)
-    }""", {}, 18)
-    shapes = [s["x"] for s in shapes_to_try(read_model(path), {"x": (2, 2, 6, 8)})]
-    assert shapes[0] == (2, 2, 6, 8)
-    assert all(len({shape[axis] for shape in shapes}) == 3 for axis in (0, 2, 3))
 
 
 def test_an_extent_of_which_one_size_is_taken_is_not_open(tmp_path):

@@ -11,6 +11,9 @@ by chance."""
 _FACTORS = (1, 2, 3, 4, 8)
 """How much larger a picture may be where it is cut than where it was padded."""
 
+_STEPS = range(2, 17)
+"""Of slices that are looked for."""
+
 
 class NoExpression(Exception):
     """The numbers are none that is known how to compute."""
@@ -179,7 +182,7 @@ def _spanned(numbers, atoms):
     """From the first to the last of every few numbers of an atom, as slices with steps read them.
     """
     for key, expr in atoms.items():
-        fits = [step for step in range(2, 17) if all(
+        fits = [step for step in _STEPS if all(
             (k - 1) // step * step + 1 == n for n, k in zip(numbers, key))]
         if len(fits) == 1:
             return (expr - 1) // fits[0] * fits[0] + 1

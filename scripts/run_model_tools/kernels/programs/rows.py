@@ -114,10 +114,11 @@ class _Laid:
             return None
         rows, columns = _shared_out(places, program, isa)
         laid = _Laid._over(rows, columns, program, isa)
-        if laid.beside is None and not program.reduces and columns:
-            shorter = _Laid._over(*transposed.cut_columns(rows, columns), program, isa)
-            return shorter if shorter.beside else laid
-        return laid
+        if laid.beside is not None or program.reduces or not columns:
+            return laid
+        cut = transposed.cut_columns(rows, columns)
+        shorter = None if cut is None else _Laid._over(*cut, program, isa)
+        return shorter if shorter is not None and shorter.beside else laid
 
     @staticmethod
     def _over(rows: Factors, columns: Factors, program: Program, isa: Isa) -> _Laid:

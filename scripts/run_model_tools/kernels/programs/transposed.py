@@ -42,9 +42,13 @@ class Transposed:
         """How many there are of so many rows in all."""
         return rows // self.side * -(-self.side // self.tile)
 
+    def place(self, index: int) -> str:
+        """C for where the first row of an input is put; index is its place in `inputs`."""
+        return f"transposed + {index * self.tile * self.stride}"
+
     def operand(self, index: int, width: int) -> Operand:
-        """An input as the program finds it; index is its place in `inputs`."""
-        return Operand(f"transposed + {index * self.tile * self.stride}", "0L", ((width, 1),))
+        """An input as the program finds it."""
+        return Operand(self.place(index), "0L", ((width, 1),))
 
     def defines(self, operands: list[Operand], kept: int, copies: int | None) -> dict[str, object]:
         """Macros for f32-rows.c.in; `copies`: the columns of a program that only moves numbers."""
@@ -53,25 +57,26 @@ class Transposed:
             one = operands[which]
             *outer, (count, stride) = one.columns
             groups, group_stride = outer[0] if outer else (1, 0)
-            to, to_stride = ((f"transposed + {index * self.tile * self.stride}", self.stride)
-                             if copies is None else ("transposed", copies * self.inner))
-            calls.append(f"transposed_rows({one.base} + {one.row}, {to}, {to_stride}, count, "
+            to_stride = self.stride if copies is None else copies * self.inner
+            calls.append(f"transposed_rows({one.base} + {one.row}, {self.place(index)}, "
+                         f"{to_stride}, count, "
                          f"{groups}, {group_stride}, {count}, {stride});")
         return {"SIDE": self.side, "INNER": self.inner, "TILE": self.tile, "KEPT": kept,
                 "TRANSPOSED_STRIDE": self.stride, "TRANSPOSE": " ".join(calls),
                 **({} if copies is None else {"COPY": 1})}
 
 
-def cut_columns(rows: Factors, columns: Factors) -> tuple[Factors, Factors]:
-    """Of a program without reductions: rows that are short enough for several to stay near."""
+def cut_columns(rows: Factors, columns: Factors) -> tuple[Factors, Factors] | None:
+    """Of a program without reductions: rows that are short enough for several to stay near; None
+    where they are, or cannot be cut."""
     count, strides = columns[-1]
     if len(columns) > 1 or count <= _NEAR // _TILES[-1]:
-        return rows, columns
+        return None
     for pieces in range(-(-count * _TILES[-1] // _NEAR), min(count, 1024)):
         if count % pieces == 0 and count // pieces % _TILES[-1] == 0:
             inner = count // pieces
             return [*rows, (pieces, tuple(s * inner for s in strides))], [(inner, strides)]
-    return rows, columns
+    return None
 
 
 def of(rows: Factors, operands: list[Operand], width: int, lanes: int,
