@@ -81,16 +81,18 @@ KERNEL void interpolate_half(int odd, const vec* products, vec* outputs) {
   }
 }
 
-/* The values of a tile at all POSITIONS points: to[position * position_stride], position = IN_TILE
- * * (row's point) + (column's point).  The tile's pixel (i, j) is from[i * row_stride + j * LANES].
+/* The values of tiles at all POSITIONS points: to[position * position_stride], position = IN_TILE
+ * * (row's point) + (column's point).  Pixel (i, j) of a tile is from[i * row_stride + j %
+ * OUT_TILE * column_stride + j / OUT_TILE * next_tile].
  */
-KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long position_stride) {
+KERNEL void evaluate_tiles(const number* from, long row_stride, long column_stride, long next_tile,
+                           number* to, long position_stride) {
   UNROLL for (int pair = 0; pair < PAIRS; pair++) {
     stored_vec rows[2][IN_TILE];
     UNROLL for (int j = 0; j < IN_TILE; j++) {
       stored_vec column[IN_TILE];
-      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] =
-          load_stored(from + i * row_stride + j * LANES);
+      const number* pixels = from + j % OUT_TILE * column_stride + j / OUT_TILE * next_tile;
+      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] = load_stored(pixels + i * row_stride);
       evaluate_pair(pair, column, &rows[0][j], &rows[1][j]);
     }
     UNROLL for (int r = 0; r < 2; r++) {
@@ -104,6 +106,12 @@ KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long 
       }
     }
   }
+}
+
+/* The same of one tile of a block of channels, whose pixel (i, j) is from[i * row_stride + j *
+ * LANES]. */
+KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long position_stride) {
+  evaluate_tiles(from, row_stride, LANES, OUT_TILE * LANES, to, position_stride);
 }
 
 /* One pair of values at the points from three taps. */

@@ -1,4 +1,5 @@
-"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in)."""
+"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in, and
+c/f32-open-winograd.c.in for windows of 3x3)."""
 
 from __future__ import annotations
 
@@ -6,11 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from run_model_tools.kernels.convolutions import winograd_points
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import c_defines
 from run_model_tools.kernels.programs.code import expression
 from run_model_tools.kernels.programs.program import Program
 from run_model_tools.kernels.tiles import open_convolution_tile
+
+_WINOGRAD_TILE = 4
+_FEWEST_FOR_WINOGRAD = 16
+"""Channels of a group, given and made, from which on transforming tiles takes less time than it
+saves."""
 
 
 @dataclass
@@ -47,15 +54,29 @@ def tile(conv: OpenConvolution, isa: Isa) -> tuple[int, int]:
     return open_convolution_tile(isa, len(conv.weights) // conv.groups)
 
 
+def is_winograd(conv: OpenConvolution) -> bool:
+    """Whether it goes by Winograd's minimal filtering."""
+    count, channels, *window = conv.weights.shape
+    return (window == [3, 3] and conv.strides == conv.dilation == (1, 1)
+            and min(count // conv.groups, channels) >= _FEWEST_FOR_WINOGRAD)
+
+
 def packed_weights(conv: OpenConvolution, isa: Isa) -> np.ndarray:
-    """[group][block of a tile's rows][input channel][place in the window][row]"""
+    """[group][block of a tile's rows][input channel][place in the window][row]; for Winograd's
+    [group][block][vector of (input channel, row)][place][lane]."""
     rows, _ = tile(conv, isa)
     count, channels, height, width = conv.weights.shape
     of_group = conv.weights.reshape(conv.groups, count // conv.groups, channels, height * width)
     more = -of_group.shape[1] % rows
     padded = np.pad(of_group, [(0, 0), (0, more), (0, 0), (0, 0)])
     blocks = padded.reshape(conv.groups, -1, rows, channels, height * width)
-    return np.ascontiguousarray(blocks.transpose(0, 1, 3, 4, 2), np.float32).reshape(-1)
+    if is_winograd(conv):
+        flat = blocks.transpose(0, 1, 3, 2, 4).reshape(*blocks.shape[:2], -1, height * width)
+        flat = np.pad(flat, [(0, 0), (0, 0), (0, -flat.shape[2] % isa.lanes), (0, 0)])
+        packed = flat.reshape(*flat.shape[:2], -1, isa.lanes, height * width).swapaxes(-1, -2)
+    else:
+        packed = blocks.transpose(0, 1, 3, 4, 2)
+    return np.ascontiguousarray(packed, np.float32).reshape(-1)
 
 
 def source(name: str, conv: OpenConvolution, isa: Isa) -> str:
@@ -63,11 +84,15 @@ def source(name: str, conv: OpenConvolution, isa: Isa) -> str:
     operands ..., [result])."""
     rows, vectors = tile(conv, isa)
     height, width = conv.weights.shape[2:]
+    defines, template = {}, "f32-open-convolution.c.in"
+    if is_winograd(conv):
+        defines = winograd_points.defines(winograd_points.POINTS[_WINOGRAD_TILE])
+        template = "f32-open-winograd.c.in"
     return c_defines({
-        **isa.defines(), "FUNCTION": f"__tvm_ffi_{name}", "TAPS": height * width,
+        **isa.defines(), **defines, "FUNCTION": f"__tvm_ffi_{name}", "TAPS": height * width,
         "TILE_ROWS": rows, "TILE_VECTORS": vectors, "OPERANDS": len(conv.is_full),
         "OPERAND_FULL": [*map(int, conv.is_full), 0], "PROGRAM": _program(conv),
-    }) + '#include "f32-open-convolution.c.in"\n'
+    }) + f'#include "{template}"\n'
 
 
 def _program(conv: OpenConvolution) -> str:
