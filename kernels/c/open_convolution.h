@@ -44,17 +44,19 @@ KERNEL void copy_numbers(float* to, const float* from, int count) {
   }
 }
 
-/* Sums of `places` places in the window of each channel; rows of sums lie `row` numbers apart.
- * `resumes`: they are added to what is there. */
+/* Sums of `places` places in the window of each channel, which has the weights of `others` more
+ * after them; rows of sums lie `row` numbers apart.  `resumes`: they are added to what is there. */
 KERNEL void multiply(const float* x, long channels, long channel_step, const long* taps, int places,
-                     const float* weights, float* done, long row, int resumes, int vectors) {
+                     int others, const float* weights, float* done, long row, int resumes,
+                     int vectors) {
   vec sums[TILE_ROWS][TILE_VECTORS];
   UNROLL for (int r = 0; r < TILE_ROWS; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
       sums[r][v] = resumes ? load(done + r * row + v * LANES) : (vec){0};
     }
   }
-  NO_UNROLL for (long channel = 0; MANY_TIMES(channel < channels); ++channel, x += channel_step) {
+  NO_UNROLL for (long channel = 0; MANY_TIMES(channel < channels);
+                 ++channel, x += channel_step, weights += others * TILE_ROWS) {
     NO_UNROLL for (int tap = 0; MANY_TIMES(tap < places); ++tap, weights += TILE_ROWS) {
       const float* from = x + taps[tap];
       vec right[TILE_VECTORS];
@@ -86,16 +88,17 @@ KERNEL void multiply(const float* x, long channels, long channel_step, const lon
 
 /* The same of the first `vectors` vectors at least. */
 KERNEL void multiply_panel(const float* x, long channels, long channel_step, const long* taps,
-                           int places, const float* weights, float* done, long row, int resumes,
-                           int vectors) {
+                           int places, int others, const float* weights, float* done, long row,
+                           int resumes, int vectors) {
   enum { HALF = TILE_VECTORS > 1 ? TILE_VECTORS / 2 : 1 };
   if (vectors <= HALF) {
-    multiply(x, channels, channel_step, taps, places, weights, done, row, resumes, HALF);
+    multiply(x, channels, channel_step, taps, places, others, weights, done, row, resumes, HALF);
   } else if (vectors < TILE_VECTORS) {
-    multiply(x, channels, channel_step, taps, places, weights, done, row, resumes,
+    multiply(x, channels, channel_step, taps, places, others, weights, done, row, resumes,
              TILE_VECTORS - 1);
   } else {
-    multiply(x, channels, channel_step, taps, places, weights, done, row, resumes, TILE_VECTORS);
+    multiply(x, channels, channel_step, taps, places, others, weights, done, row, resumes,
+             TILE_VECTORS);
   }
 }
 

@@ -9,8 +9,8 @@ from open_functions import Function
 from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC
 from run_model_tools.kernels.relax.open_convolution import (
     OpenConvolution,
-    is_winograd,
     just_the_product,
+    kernel,
     packed_weights,
     source,
 )
@@ -60,7 +60,17 @@ CASES = {
     "stride 2": ((9, 5, 3, 3), (2, 2), (1, 1), (1, 1), 1, True, [(1, 1, 1), (2, 9, 20)]),
     "1x1": ((12, 10, 1, 1), (1, 1), (0, 0), (1, 1), 1, True, [(1, 1, 1), (2, 9, 13)]),
     "depthwise": ((6, 1, 5, 3), (1, 2), (2, 1), (1, 1), 6, True, [(1, 1, 4), (2, 9, 40)]),
+    "depthwise 3x3": ((5, 1, 3, 3), (1, 1), (1, 1), (1, 1), 5, False,
+                      [(1, 1, 1), (1, 70, 75), (1, 5, 2000)]),
+    "depthwise of stride 2": ((4, 1, 3, 3), (2, 2), (1, 1), (1, 1), 2, True, [(2, 113, 57)]),
+    "depthwise, dilated": ((3, 1, 3, 3), (1, 1), (4, 2), (4, 2), 3, False, [(1, 21, 9)]),
+    "depthwise of rows": ((4, 1, 1, 9), (1, 1), (0, 4), (1, 1), 4, True, [(2, 1, 77)]),
+    "depthwise of stride 3": ((4, 1, 2, 2), (3, 3), (0, 0), (1, 1), 4, False, [(2, 11, 26)]),
+    "depthwise of far windows": ((3, 1, 31, 31), (1, 1), (15, 15), (1, 1), 3, False,
+                                 [(1, 20, 33)]),
     "dilated": ((8, 600, 3, 3), (1, 1), (12, 12), (12, 12), 1, True, [(1, 20, 19), (1, 1, 1)]),
+    "dilated with strides": ((8, 20, 3, 2), (2, 1), (3, 5), (2, 5), 1, True,
+                             [(2, 20, 44), (1, 3, 1)]),
     "7x7 of many channels": ((6, 200, 7, 7), (2, 1), (3, 3), (1, 1), 1, False, [(1, 12, 40)]),
 }
 
@@ -69,13 +79,12 @@ CASES = {
 def test_equals_the_definition(tmp_path, isa):
     random = np.random.default_rng(7)
     isa, flags = ISAS[isa]
-    by_winograd = set()
+    kernels = {}
     for name, (shape, strides, padding, dilation, groups, more, pictures) in CASES.items():
         weights = random.standard_normal(shape).astype(np.float32)
         conv = OpenConvolution(weights, strides, padding, dilation, groups, *(
             (with_operands(), (True, False)) if more else ()))
-        if is_winograd(conv):
-            by_winograd.add(name)
+        kernels.setdefault(kernel(conv), []).append(name)
         function = Function(tmp_path, source("function", conv, isa).replace("__tvm_ffi_", ""),
                             flags)
         for count, height, width in pictures:
@@ -91,7 +100,8 @@ def test_equals_the_definition(tmp_path, isa):
             assert function(x, packed_weights(conv, isa), conv.numbers(), *operands, result)
             np.testing.assert_allclose(result, want, rtol=0, atol=3e-6 * np.sqrt(
                 weights[0].size) * 4, err_msg=f"{name} {(count, height, width)}")
-    assert by_winograd == {name for name in CASES if name.startswith("3x3")}
+    assert kernels["winograd"] == [name for name in CASES if name.startswith("3x3")]
+    assert len(kernels["depthwise"]) == 6
 
 
 def test_other_extents_are_refused(tmp_path):

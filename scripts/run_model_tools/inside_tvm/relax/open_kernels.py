@@ -281,10 +281,11 @@ class OpenKernels:
         from run_model_tools.kernels.relax import open_convolution
 
         packed = open_convolution.packed_weights(conv, self._isa)
+        kernel = open_convolution.kernel(conv)
         return self._call(
-            "convolution", lambda name: open_convolution.source(name, conv, self._isa),
+            kernel, lambda name: open_convolution.source(name, conv, self._isa),
             [picture, _constant(packed), _constant(conv.numbers()), *operands], kind,
-            {"kernel": "convolution", "tile": list(open_convolution.tile(conv, self._isa))})
+            {"kernel": kernel, "tile": list(open_convolution.tile(conv, self._isa))})
 
     def _transposed(self, call, picture, weights):
         """A convolution that makes all numbers of a cell as channels, put where they belong."""

@@ -1,5 +1,5 @@
-"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in, and
-c/f32-open-winograd.c.in for windows of 3x3)."""
+"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in,
+c/f32-open-winograd.c.in for windows of 3x3, c/f32-open-depthwise.c.in)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ _WINOGRAD_TILE = 4
 _FEWEST_FOR_WINOGRAD = 16
 """Channels of a group, given and made, from which on transforming tiles takes less time than it
 saves."""
+_MOST_PLACES_OF_DEPTHWISE = 64
+"""Its code names each place in the window."""
+_TEMPLATES = {"convolution": "f32-open-convolution.c.in", "winograd": "f32-open-winograd.c.in",
+              "depthwise": "f32-open-depthwise.c.in"}
 
 
 @dataclass
@@ -49,28 +53,34 @@ def just_the_product() -> Program:
     return program
 
 
+def kernel(conv: OpenConvolution) -> str:
+    """"winograd" (minimal filtering), "depthwise", or "convolution" for all others."""
+    count, channels, height, width = conv.weights.shape
+    if channels == 1 and conv.groups > 1 and height * width <= _MOST_PLACES_OF_DEPTHWISE:
+        return "depthwise"
+    if ((height, width) == (3, 3) and conv.strides == conv.dilation == (1, 1)
+            and min(count // conv.groups, channels) >= _FEWEST_FOR_WINOGRAD):
+        return "winograd"
+    return "convolution"
+
+
 def tile(conv: OpenConvolution, isa: Isa) -> tuple[int, int]:
-    """Rows of channels and vectors of pixels in registers."""
+    """Rows of channels (of the picture for "depthwise") and vectors of pixels in registers."""
+    if kernel(conv) == "depthwise":
+        return (4, 1) if conv.weights.shape[2] > 1 else (1, 4)
     return open_convolution_tile(isa, len(conv.weights) // conv.groups)
-
-
-def is_winograd(conv: OpenConvolution) -> bool:
-    """Whether it goes by Winograd's minimal filtering."""
-    count, channels, *window = conv.weights.shape
-    return (window == [3, 3] and conv.strides == conv.dilation == (1, 1)
-            and min(count // conv.groups, channels) >= _FEWEST_FOR_WINOGRAD)
 
 
 def packed_weights(conv: OpenConvolution, isa: Isa) -> np.ndarray:
     """[group][block of a tile's rows][input channel][place in the window][row]; for Winograd's
     [group][block][vector of (input channel, row)][place][lane]."""
-    rows, _ = tile(conv, isa)
+    rows = 1 if kernel(conv) == "depthwise" else tile(conv, isa)[0]
     count, channels, height, width = conv.weights.shape
     of_group = conv.weights.reshape(conv.groups, count // conv.groups, channels, height * width)
     more = -of_group.shape[1] % rows
     padded = np.pad(of_group, [(0, 0), (0, more), (0, 0), (0, 0)])
     blocks = padded.reshape(conv.groups, -1, rows, channels, height * width)
-    if is_winograd(conv):
+    if kernel(conv) == "winograd":
         flat = blocks.transpose(0, 1, 3, 2, 4).reshape(*blocks.shape[:2], -1, height * width)
         flat = np.pad(flat, [(0, 0), (0, 0), (0, -flat.shape[2] % isa.lanes), (0, 0)])
         packed = flat.reshape(*flat.shape[:2], -1, isa.lanes, height * width).swapaxes(-1, -2)
@@ -84,15 +94,20 @@ def source(name: str, conv: OpenConvolution, isa: Isa) -> str:
     operands ..., [result])."""
     rows, vectors = tile(conv, isa)
     height, width = conv.weights.shape[2:]
-    defines, template = {}, "f32-open-convolution.c.in"
-    if is_winograd(conv):
-        defines = winograd_points.defines(winograd_points.POINTS[_WINOGRAD_TILE])
-        template = "f32-open-winograd.c.in"
+    which, defines = kernel(conv), {"TILE_ROWS": rows, "TILE_VECTORS": vectors}
+    if which == "convolution":
+        defines["HAS_GAPS"] = int(height * width > 1 and max(conv.dilation) > 1)
+    if which == "winograd":
+        defines |= winograd_points.defines(winograd_points.POINTS[_WINOGRAD_TILE])
+    if which == "depthwise":
+        defines = {"TILE_ROWS": 1, "TILE_VECTORS": 1, "ROWS": rows, "VECTORS": vectors,
+                   "TAPS_Y": height, "TAPS_X": width}
+        for what, numbers in (("STRIDE", conv.strides), ("DILATION", conv.dilation)):
+            defines |= {f"{what}_Y": numbers[0], f"{what}_X": numbers[1]}
     return c_defines({
         **isa.defines(), **defines, "FUNCTION": f"__tvm_ffi_{name}", "TAPS": height * width,
-        "TILE_ROWS": rows, "TILE_VECTORS": vectors, "OPERANDS": len(conv.is_full),
-        "OPERAND_FULL": [*map(int, conv.is_full), 0], "PROGRAM": _program(conv),
-    }) + f'#include "{template}"\n'
+        "OPERANDS": len(conv.is_full), "OPERAND_FULL": [*map(int, conv.is_full), 0],
+        "PROGRAM": _program(conv)}) + f'#include "{_TEMPLATES[which]}"\n'
 
 
 def _program(conv: OpenConvolution) -> str:
