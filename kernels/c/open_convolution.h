@@ -102,41 +102,47 @@ KERNEL void multiply_panel(const float* x, long channels, long channel_step, con
   }
 }
 
-KERNEL vec finished_numbers(vec product, const float* const* operands, const vec* fulls) {
-  (void)operands, (void)fulls;
+/* Where the operands of a channel's numbers from `first` of its picture on are, and the result. */
+KERNEL float* operands_of(const Convolution* c, long sample, long channel, long first,
+                          const float** operands) {
+  UNROLL for (int i = 0; i < OPERANDS; i++) {
+    operands[i] = c->operands[i] + sample * c->operand_steps[i][0] +
+                  channel * c->operand_steps[i][1] + (operand_full[i] ? first : 0);
+  }
+  const long picture = sample * c->groups * c->out_channels + channel;
+  return c->out + picture * c->out_height * c->out_width + first;
+}
+
+/* What is done to a vector of sums, of which the first `count` are numbers `at`, ... of the result
+ * and its operands. */
+KERNEL void finish_vector(vec product, const float* const* operands, float* out, long at,
+                          long count) {
+  float last[LANES] = {0};
+  vec fulls[OPERANDS + 1];
+  (void)fulls;
+  UNROLL for (int i = 0; i < OPERANDS; i++) {
+    if (!operand_full[i]) continue;
+    if (count < LANES) copy_numbers(last, operands[i] + at, (int)count);
+    fulls[i] = load(count < LANES ? last : operands[i] + at);
+  }
   PROGRAM
-  return value;
+  if (count < LANES) {
+    store(last, value);
+    copy_numbers(out + at, last, (int)count);
+  } else {
+    store(out + at, value);
+  }
 }
 
 /* What is done to `count` sums of a channel that lie beside each other in the result, from number
  * `first` of its picture on. */
 KERNEL void finish(const Convolution* c, long sample, long channel, long first, const float* sums,
                    long count) {
-  const long picture = c->out_height * c->out_width;
-  float* const out = c->out + (sample * c->groups * c->out_channels + channel) * picture + first;
   const float* operands[OPERANDS + 1];
-  UNROLL for (int i = 0; i < OPERANDS; i++) {
-    operands[i] = c->operands[i] + sample * c->operand_steps[i][0] +
-                  channel * c->operand_steps[i][1] + (operand_full[i] ? first : 0);
+  float* const out = operands_of(c, sample, channel, first, operands);
+  NO_UNROLL for (long at = 0; at < count; at += LANES) {
+    finish_vector(load(sums + at), operands, out, at, count - at);
   }
-  vec fulls[OPERANDS + 1];
-  long at = 0;
-  NO_UNROLL for (; at + LANES <= count; at += LANES) {
-    UNROLL for (int i = 0; i < OPERANDS; i++) {
-      if (operand_full[i]) fulls[i] = load(operands[i] + at);
-    }
-    store(out + at, finished_numbers(load(sums + at), operands, fulls));
-  }
-  if (at == count) return;
-  float last[LANES] = {0};
-  UNROLL for (int i = 0; i < OPERANDS; i++) {
-    if (!operand_full[i]) continue;
-    copy_numbers(last, operands[i] + at, (int)(count - at));
-    fulls[i] = load(last);
-  }
-  copy_numbers(last, sums + at, (int)(count - at));
-  store(last, finished_numbers(load(last), operands, fulls));
-  copy_numbers(out + at, last, (int)(count - at));
 }
 
 /* `count` in as few equal parts as can be, none larger than `most` but by rounding up to whole

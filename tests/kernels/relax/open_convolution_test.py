@@ -65,6 +65,7 @@ CASES = {
     "depthwise of stride 2": ((4, 1, 3, 3), (2, 2), (1, 1), (1, 1), 2, True, [(2, 113, 57)]),
     "depthwise, dilated": ((3, 1, 3, 3), (1, 1), (4, 2), (4, 2), 3, False, [(1, 21, 9)]),
     "depthwise of rows": ((4, 1, 1, 9), (1, 1), (0, 4), (1, 1), 4, True, [(2, 1, 77)]),
+    "depthwise of columns": ((4, 1, 3, 1), (1, 2), (1, 0), (1, 1), 4, False, [(1, 9, 21)]),
     "depthwise of stride 3": ((4, 1, 2, 2), (3, 3), (0, 0), (1, 1), 4, False, [(2, 11, 26)]),
     "depthwise of far windows": ((3, 1, 31, 31), (1, 1), (15, 15), (1, 1), 3, False,
                                  [(1, 20, 33)]),
@@ -101,7 +102,7 @@ def test_equals_the_definition(tmp_path, isa):
             np.testing.assert_allclose(result, want, rtol=0, atol=3e-6 * np.sqrt(
                 weights[0].size) * 4, err_msg=f"{name} {(count, height, width)}")
     assert kernels["winograd"] == [name for name in CASES if name.startswith("3x3")]
-    assert len(kernels["depthwise"]) == 6
+    assert len(kernels["depthwise"]) == 7
 
 
 def test_other_extents_are_refused(tmp_path):
