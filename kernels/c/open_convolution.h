@@ -35,11 +35,11 @@ typedef struct {
 
 static const int operand_full[OPERANDS + 1] = OPERAND_FULL;
 
-KERNEL void copy_numbers(float* to, const float* from, int count) {
+KERNEL void copy_numbers(float* to, const float* from, long count) {
   for (; count >= LANES; count -= LANES, to += LANES, from += LANES) store(to, load(from));
-  for (int part = LANES / 2; part; part /= 2) {
+  UNROLL for (int part = LANES / 2; part; part /= 2) {
     if (!(count & part)) continue;
-    NO_UNROLL for (int i = 0; i < part; i++) to[i] = from[i];
+    __builtin_memcpy(to, from, part * sizeof(float));
     to += part, from += part;
   }
 }
@@ -122,13 +122,13 @@ KERNEL void finish_vector(vec product, const float* const* operands, float* out,
   (void)fulls;
   UNROLL for (int i = 0; i < OPERANDS; i++) {
     if (!operand_full[i]) continue;
-    if (count < LANES) copy_numbers(last, operands[i] + at, (int)count);
+    if (count < LANES) copy_numbers(last, operands[i] + at, count);
     fulls[i] = load(count < LANES ? last : operands[i] + at);
   }
   PROGRAM
   if (count < LANES) {
     store(last, value);
-    copy_numbers(out + at, last, (int)count);
+    copy_numbers(out + at, last, count);
   } else {
     store(out + at, value);
   }

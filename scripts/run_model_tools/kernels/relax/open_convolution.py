@@ -94,7 +94,8 @@ def source(name: str, conv: OpenConvolution, isa: Isa) -> str:
     operands ..., [result])."""
     rows, vectors = tile(conv, isa)
     height, width = conv.weights.shape[2:]
-    which, defines = kernel(conv), {"TILE_ROWS": rows, "TILE_VECTORS": vectors}
+    which = kernel(conv)
+    defines: dict[str, object] = {"TILE_ROWS": rows, "TILE_VECTORS": vectors}
     if which == "convolution":
         defines["HAS_GAPS"] = int(height * width > 1 and max(conv.dilation) > 1)
     if which == "winograd":
