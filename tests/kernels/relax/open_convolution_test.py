@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from open_functions import Function
+
 from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC
 from run_model_tools.kernels.relax.open_convolution import (
     OpenConvolution,

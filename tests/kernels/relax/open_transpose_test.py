@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from open_functions import Function
+
 from run_model_tools.kernels.layer import c_defines
 
 SHAPES = {(0, 2, 1): [(1, 1, 1), (2, 40, 77), (1, 3, 50), (3, 16, 16), (1, 33, 1), (2, 0, 5)],
