@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import few_bits
-from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid, not_constant
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
@@ -288,8 +288,6 @@ class Node:
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
         """The array of a constant input, None where it is left out; refuses any other."""
-        from run_model_tools.onnx_repair.refusal import not_constant
-
         item = self.get(index)
         if item is None:
             return None

@@ -12,7 +12,7 @@ from onnx import AttributeProto, TensorProto, helper
 
 from run_model_tools.onnx_repair import rules
 from run_model_tools.onnx_repair.evaluation import evaluate, is_function
-from run_model_tools.onnx_repair.graph import Graph
+from run_model_tools.onnx_repair.graph import Graph, unsupported_type
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.open_extents import MOST_EXTENTS, decides_extents, varies
@@ -153,7 +153,7 @@ class Walk:
             return folded
         rule = self.rules.get((domain, proto.op_type))
         if any(isinstance(i, Chosen) for i in node.inputs):
-            from run_model_tools.onnx_repair.rules.chosen.rows import of_chosen as rule
+            from run_model_tools.onnx_repair.rules.chosen.following import of_chosen as rule
         elif rule and any(isinstance(i, Value) and i.pictures is not None for i in node.inputs):
             from run_model_tools.onnx_repair.rules.volumes import of_volumes
             rule = partial(of_volumes, rule)
@@ -474,8 +474,6 @@ def thing_type(thing: Thing | None) -> onnx.TypeProto:
 
 def check_type(elem_type: int, name: str) -> None:
     """Refuses inputs of types that compiled code has not."""
-    from run_model_tools.onnx_repair.graph import unsupported_type
-
     if elem_type not in COMPUTED:
         refused = unsupported_type(elem_type)
         raise Refused(f"input '{name}' is of such a type: {refused.reason}", refused.advice, "type")

@@ -185,7 +185,7 @@ def split_into(walk: Walk, x: Value, axis: int, parts: list[int]) -> list[Value]
 
 @rule("Expand")
 def expand(walk: Walk, node: Node) -> Value | Chosen:
-    from run_model_tools.onnx_repair.rules.chosen.rows import repeated
+    from run_model_tools.onnx_repair.rules.chosen.axes import repeated
 
     x = node.tensor(0)
     if node.tensor(1).array is None and (rows := repeated(walk, node)) is not None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import TensorProto
 
+from run_model_tools.onnx_repair.refusal import not_constant
+from run_model_tools.onnx_repair.rules.chosen.among import at_known
 from run_model_tools.onnx_repair.rules.chosen.boxes import suppressed
 from run_model_tools.onnx_repair.rules.chosen.counts import shape_around_rows
 from run_model_tools.onnx_repair.rules.chosen.lengths import behind_each_other
-from run_model_tools.onnx_repair.rules.chosen.masks import count_of, filled_rows, is_same
+from run_model_tools.onnx_repair.rules.chosen.masks import MOVES, count_of, filled_rows, is_same
 from run_model_tools.onnx_repair.rules.chosen.order import in_front
 from run_model_tools.onnx_repair.rules.chosen.places import counted, dealt
-from run_model_tools.onnx_repair.rules.chosen.rows import (
-    ELEMENTWISE_OF_ROWS,
-    in_front_of_rows,
-    of_inputs,
-)
+from run_model_tools.onnx_repair.rules.chosen.rows import ELEMENTWISE_OF_ROWS, chosen, of_inputs
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.shapes import expanded, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
@@ -29,8 +28,6 @@ from run_model_tools.onnx_repair.walk import Walk
 
 def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> list[Thing | None]:
     """What a node makes of chosen rows that lie along a later axis than the first, or are to."""
-    from run_model_tools.onnx_repair.rules.chosen.among import at_known
-
     one, axis = given[0], given[0].axis
     if op == "Gather" and node.inputs[0] is one and not one.cut and (
             found := at_known(walk, node, one)) is not None:
@@ -64,6 +61,15 @@ def of_other_axes(walk: Walk, node: Node, op: str, given: Sequence[Chosen]) -> l
     if keeps_places(node, op, given) and made[0] is not None:
         made[0].of, made[0].column = given[-1].of, sum(i.rows.shape[-1] for i in given[:-1])
     return [*made]
+
+
+def in_front_of_rows(node: Node, one: Chosen) -> int:
+    """How many axes of one element a Squeeze or Unsqueeze takes from before the rows or puts there,
+    if it does nothing else; else 0."""
+    axes = node.axes() or []
+    rank = one.lead + one.rows.rank + len(axes) * (node.op == "Unsqueeze")
+    ahead = sorted(axis % rank for axis in axes) == [*range(len(axes))] and not one.along
+    return len(axes) if ahead and (node.op == "Unsqueeze" or len(axes) <= one.lead) else 0
 
 
 def keeps_places(node: Node, op: str, given: Sequence[Chosen]) -> bool:
@@ -158,6 +164,36 @@ def for_each(walk: Walk, x: Value, shape: Value) -> Chosen | None:
             return None
         x = dealt(walk, plain, x)
     return as_rows(walk, plain, expanded(walk, x, np.broadcast_shapes(x.shape, wanted)), axis)
+
+
+def repeated(walk: Walk, node: Node) -> Chosen | None:
+    """An Expand to as many rows as a mask has places; None of any other."""
+    x, shape = node.tensor(0), node.tensor(1)
+    if (made_of_shape := for_each(walk, x, shape)) is not None:
+        return made_of_shape
+    makers = walk.graph.makers
+    ahead, rest = shape, walk.graph.constant(np.zeros(0, np.int64))
+    made = makers.get(shape.name)
+    if made is not None and made.op_type == "Concat" and len(made.input) == 2:
+        ahead, rest = (walk.graph.values[name] for name in made.input)
+    for wanted in ("ReduceSum", "Cast"):
+        while (made := makers.get(ahead.name)) is not None and made.op_type != wanted:
+            if made.op_type not in MOVES:
+                return None
+            ahead = walk.graph.values[made.input[0]]
+        if made is None or wanted == "ReduceSum" and ahead.size != 1:
+            return None
+        ahead = walk.graph.values[made.input[0]]
+    extents = rest.ints()
+    if ahead.elem_type != TensorProto.BOOL or extents is None or walk.is_open or x.rank > len(
+            extents) + 1:
+        return None
+    refused = not_constant("the shape", shape.name)
+    if x.rank == len(extents) + 1 and x.shape[0] != 1:
+        x = dealt(walk, chosen(walk, node, ahead, ahead, refused), x)
+    rows = expanded(walk, x, (ahead.size, *np.broadcast_shapes(
+        x.shape[max(x.rank - len(extents), 0):], tuple(extents))))
+    return chosen(walk, node, rows, ahead, refused)
 
 
 def _reshaped(walk: Walk, node: Node, one: Chosen, whole: Value) -> tuple[Value, int]:
