@@ -6,6 +6,7 @@
 #include <run_model/error.h>
 #include "artifacts/formats/deflate.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/text.h"
 
 namespace run_model {

@@ -1,5 +1,4 @@
-// Files by their descriptors (one owner, one way to read, one way to write), and what their first
-// bytes say they are.
+// Files by their descriptors: one owner, one way to read, one way to write.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -80,9 +78,5 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::size_t 
 
 // The first `limit` bytes, or fewer where the file is shorter. Throws Error(kFile).
 std::vector<std::byte> read_file_start(const std::filesystem::path& path, std::size_t limit);
-
-// A noun phrase such as "a tar archive", "TVM parameters", "text" or "of no kind that run_model
-// knows", to follow "is". Only for messages: nothing else may depend on it.
-std::string file_kind(std::span<const std::byte> bytes);
 
 }  // namespace run_model

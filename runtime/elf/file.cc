@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/file.h"
+#include "base/file_kind.h"
 #include "runtime/elf/target.h"
 
 namespace run_model {
