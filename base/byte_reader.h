@@ -14,6 +14,12 @@
 
 namespace run_model {
 
+// Whether `packed` deflated bytes can hold `bytes`: deflate packs no better than 1032 to 1 (zlib's
+// technical notes). To be asked before memory is taken for what a file claims.
+constexpr bool can_inflate_to(std::size_t packed, std::uint64_t bytes) {
+  return bytes / 1032 <= packed;
+}
+
 // What a reader stumbled over, for the sentence about it.
 struct ByteFault {
   std::string_view source;   // the file's name, as the reader was given it

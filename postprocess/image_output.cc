@@ -16,7 +16,7 @@ namespace {
 class Colors {
  public:
   Colors(const ImageTask& task, const OutputValues& values)
-      : channels_(task.color_order == ColorOrder::kGray ? 1 : 3) {
+      : channels_(static_cast<std::size_t>(channel_count(task.color_order))) {
     const std::string expected =
         "a picture of " + std::string(channels_ == 1 ? "one channel, " : "three channels, ") +
         std::string(color_order_name(task.color_order)) + ",";

@@ -216,7 +216,8 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
   check_image_size("the image", image.width(), image.height());
   if (region != nullptr) check_region(*region, image.width(), image.height());
   const bool gray = preprocessing.color_order == ColorOrder::kGray;
-  const InputSize size = picture_input_size(input.shape(), layout, gray ? 1 : 3);
+  const InputSize size =
+      picture_input_size(input.shape(), layout, channel_count(preprocessing.color_order));
   const Image gray_image = gray ? to_gray(image) : Image();
   const Image& colored = gray ? gray_image : image;
   PreprocessReport made;
@@ -249,7 +250,7 @@ Tensor preprocess(const Image& image, const Preprocessing& preprocessing,
                   std::span<const std::int64_t> shape, DLDataType dtype, Layout layout,
                   PreprocessReport* report, const PictureRegion* region) {
   // The shape is judged before memory is taken for it.
-  picture_input_size(shape, layout, preprocessing.color_order == ColorOrder::kGray ? 1 : 3);
+  picture_input_size(shape, layout, channel_count(preprocessing.color_order));
   Tensor input = Tensor::empty({shape.begin(), shape.end()}, dtype);
   preprocess_into(image, preprocessing, layout, input, report, region);
   return input;

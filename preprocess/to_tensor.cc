@@ -72,9 +72,8 @@ void check_levels(const Table<T>& table) {
 template <typename T>
 void write(const Image& image, const Preprocessing& preprocessing, Layout layout,
            const Tensor& input) {
-  const bool gray = preprocessing.color_order == ColorOrder::kGray;
   const bool reversed = preprocessing.color_order == ColorOrder::kBgr;
-  const std::size_t channels = gray ? 1 : kImageChannels;
+  const auto channels = static_cast<std::size_t>(channel_count(preprocessing.color_order));
   const std::size_t pixels = image.byte_count() / kImageChannels;
   const bool planes = layout_name(layout).ends_with("CHW");
   T* const data = input.elements<T>().data();

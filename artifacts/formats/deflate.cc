@@ -7,13 +7,11 @@
 #include <new>
 
 #include <run_model/error.h>
+#include "base/byte_reader.h"
 #include "base/text.h"
 
 namespace run_model {
 namespace {
-
-// Deflate cannot pack better than 1032 to 1 (zlib's technical notes).
-constexpr std::uint64_t kMaxRatio = 1032;
 
 // Output of unknown size grows by no more than this ahead of what has been unpacked.
 constexpr std::size_t kStep = std::size_t{1} << 18;
@@ -99,7 +97,7 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, std::size_t lim
 
 std::vector<std::byte> inflate_exactly(std::span<const std::byte> packed, std::uint64_t bytes,
                                        const std::string& name) {
-  if (bytes / kMaxRatio > packed.size()) {
+  if (!can_inflate_to(packed.size(), bytes)) {
     throw Error(ErrorKind::kFormat, name + " claims to unpack from " +
                                         std::to_string(packed.size()) + " to " +
                                         std::to_string(bytes) + " bytes, which is impossible");

@@ -199,7 +199,7 @@ ImageTask image_field(const JsonField& task) {
   ImageTask image;
   image.output = output_field(task.member("output"));
   image.channels_last = channels_last_field(task);
-  image.color_order = parse_color_order(one_of(task.member("color_order"), {"RGB", "BGR", "GRAY"}));
+  image.color_order = parsed_field(task.member("color_order"), parse_color_order);
   read_range(task.member("range"), image);
   if (const auto size = find_member(task, "size")) {
     image.of_picture = one_of(*size, {"output", "picture"}) == "picture";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "base/byte_reader.h"
 #include "preprocess/decoding/decoders.h"
 #include "preprocess/decoding/exif.h"
 #include "preprocess/decoding/png_text.h"
@@ -238,9 +239,6 @@ bool unfilter(int filter, Bytes filtered, const std::uint8_t* above, std::uint8_
   }
 }
 
-// Deflate cannot pack better than 1032 to 1 (zlib's technical notes).
-constexpr std::size_t kBestRatio = 1032;
-
 // Samples of a pixel; 0 for a picture that is left to stb_image.
 int plain_channels(const PngInfo& info) {
   if (info.depth != 8 || info.interlaced) {
@@ -291,7 +289,7 @@ std::optional<Image> decode_plain(const PngInfo& info, int channels) {
   const std::vector<std::uint8_t> joined =
       info.data.size() > 1 ? join(info.data) : std::vector<std::uint8_t>();
   const Bytes packed = info.data.size() > 1 ? Bytes(joined) : info.data[0];
-  if (filtered_bytes / kBestRatio > packed.size()) {
+  if (!can_inflate_to(packed.size(), filtered_bytes)) {
     return std::nullopt;
   }
   const auto filtered = std::make_unique_for_overwrite<std::uint8_t[]>(filtered_bytes);

@@ -21,6 +21,8 @@ namespace run_model {
 // before it is resized, by Pillow's convert("L").
 enum class ColorOrder { kRgb, kBgr, kGray };
 
+constexpr int channel_count(ColorOrder order) { return order == ColorOrder::kGray ? 1 : 3; }
+
 // "RGB", "BGR" or "GRAY".
 std::string_view color_order_name(ColorOrder order);
 

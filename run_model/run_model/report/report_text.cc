@@ -90,13 +90,12 @@ std::string scaling(float divide_by) {
 std::string preprocessing_lines(const PictureReport& report) {
   const PreprocessReport& sides = report.sides;
   const Preprocessing& preprocessing = report.preprocessing;
-  const int input_channels = preprocessing.color_order == ColorOrder::kGray ? 1 : 3;
   std::string text;
   text += "Original image: " + size(sides.original_width, sides.original_height) + "x" +
           std::to_string(report.image_channels) + "\n";
   text += "Resized to: " + size(sides.resized_width, sides.resized_height) + "\n";
   text += "Final image size: " + size(sides.input_width, sides.input_height) + "x" +
-          std::to_string(input_channels) + "\n";
+          std::to_string(channel_count(preprocessing.color_order)) + "\n";
   text += "Color order: " + std::string(color_order_name(preprocessing.color_order)) + "\n";
   text += "Pixel scaling: " + scaling(preprocessing.divide_by) + "\n";
   text += channel_values("Mean", " ", preprocessing.mean, preprocessing.color_order);
