@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,40 +139,20 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         source = _Picture(quantized, isa) if conv.planar else _Bytes(quantized, isa)
     blocks = -(-conv.output_channels // lanes)
     chunks = -(-blocks // vectors)
-    words = [source.words(range(c * chunk, min((c + 1) * chunk, conv.output_channels)))
-             for c in range(chunks)]
-
-    pieces: list[tuple[int, int, int]] = []
-    first_and_end, offsets = [], []
-    packed: list[np.ndarray] = []
-    known: dict[tuple, int] = {}
-    for c, need in enumerate(words):
-        key = tuple(need.pieces)
-        if key not in known:
-            known[key] = len(pieces)
-            pieces += need.pieces
-        first_and_end += [known[key], known[key] + len(need.pieces)]
-        offsets.append(sum(p.size for p in packed))
-        here = min(vectors, blocks - c * vectors)
-        full = np.zeros((*need.weights.shape[:2], here * lanes, need.weights.shape[3]), np.int8)
-        full[:, :, :need.weights.shape[2]] = need.weights
-        packed.append(in_words(full, lanes))
-
+    weights, chunk_defines = _packed(
+        [source.words(range(c * chunk, min((c + 1) * chunk, conv.output_channels)))
+         for c in range(chunks)], lanes)
     height, width = _plane(conv, isa)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
     task_tiles, task_chunks = tasks_of(
         tiles, chunks, conv.multiply_adds / tiles / chunks,
-        sum(p.size for p in packed) / chunks, source.bytes / tiles, _LEAST_TASK)
-    defines = isa.dot_defines() | quantized.output_defines() | source.defines | {
+        weights.size / chunks, source.bytes / tiles, _LEAST_TASK)
+    defines = isa.dot_defines() | quantized.output_defines() | source.defines | chunk_defines | {
         "OUTPUT_HEIGHT": height, "OUTPUT_WIDTH": width, "OUTPUT_BLOCKS": blocks,
         "TILE_ROWS": tile[0], "TILE_COLUMNS": tile[1], "CHUNK_VECTORS": vectors,
-        "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks,
-        "PIECE_OFFSET": [p[1] for p in pieces] or [0], "PIECE_WORDS": [p[2] for p in pieces] or [0],
-        "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
+        "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks}
     if isa.widens_bytes:
         defines["WORDS_OF_TWO"] = 1
-    if any(p[0] for p in pieces):
-        defines["PIECE_SOURCE"] = [p[0] for p in pieces]
     output_shape = conv.output_shape(lanes)
     if isinstance(source, _Vector):
         output_shape = (1, conv.output_channels)
@@ -182,13 +163,37 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         kind="conv2d_int8", template="u8s8-conv.c.in", defines=defines,
         phases=(*source.phases, Phase("int8_convolve", tasks)),
         inputs=quantized.layer_inputs(lanes),
-        constants=(np.concatenate(packed), *per_channel(quantized, isa, chunks * vectors),
+        constants=(weights, *per_channel(quantized, isa, chunks * vectors),
                    *source.constants),
         output_shape=output_shape, output_dtype=quantized.output_dtype,
         shared_bytes=source.shared_bytes,
         variant=isa.variant_of_bytes(tile[0] * tile[1], vectors),
         note={"kernel": "int8_convolution", "tile": list(tile), "vectors": vectors,
               "multiply_adds": conv.multiply_adds})
+
+
+def _packed(chunks: list[_Words], lanes: int) -> tuple[np.ndarray, dict[str, object]]:
+    """The weights of all chunks behind each other, and the macros that say where each chunk's
+    weights and input words are; chunks that need the same words share their pieces."""
+    pieces: list[tuple[int, int, int]] = []
+    first_and_end, offsets = [], []
+    packed: list[np.ndarray] = []
+    known: dict[tuple, int] = {}
+    for need in chunks:
+        key = tuple(need.pieces)
+        if key not in known:
+            known[key] = len(pieces)
+            pieces += need.pieces
+        first_and_end += [known[key], known[key] + len(need.pieces)]
+        offsets.append(sum(p.size for p in packed))
+        missing = -need.weights.shape[2] % lanes
+        packed.append(in_words(np.pad(need.weights, ((0, 0), (0, 0), (0, missing), (0, 0))), lanes))
+    defines: dict[str, object] = {
+        "PIECE_OFFSET": [p[1] for p in pieces] or [0], "PIECE_WORDS": [p[2] for p in pieces] or [0],
+        "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
+    if any(p[0] for p in pieces):
+        defines["PIECE_SOURCE"] = [p[0] for p in pieces]
+    return np.concatenate(packed), defines
 
 
 def in_words(weights: np.ndarray, lanes: int) -> np.ndarray:
@@ -198,13 +203,19 @@ def in_words(weights: np.ndarray, lanes: int) -> np.ndarray:
     return np.ascontiguousarray(weights).reshape(-1)
 
 
-def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int) -> list[np.ndarray]:
-    """The constants of each output channel, padded to so many blocks: see u8s8-conv.c.in."""
+def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int,
+                places: Sequence[int] | None = None) -> list[np.ndarray]:
+    """The constants of each output channel, in so many blocks: see u8s8-conv.c.in.  places: where
+    the channels lie in these, if not one after the other."""
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
-    start = quantized.start + isa.dot_offset * weight_sum
-    return [np.pad(values, (0, blocks * isa.lanes - len(values))) for values in (
-        start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
-        if len(values)]
+    start = (quantized.start + isa.dot_offset * weight_sum).astype(np.int32)
+    made = []
+    for values in (start, quantized.scale, quantized.bias, quantized.residual_scale):
+        if len(values):
+            full = np.zeros(blocks * isa.lanes, values.dtype)
+            full[range(len(values)) if places is None else places] = values
+            made.append(full)
+    return made
 
 
 class _Bytes:

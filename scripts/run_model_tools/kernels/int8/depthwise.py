@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from run_model_tools.kernels.convolutions.convolution import Convolution
+from run_model_tools.kernels.int8.convolution import per_channel
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
@@ -43,12 +44,10 @@ def _word_group(conv: Convolution, isa: Isa) -> tuple[int, int]:
     return (4 * words - reach) // conv.strides[1] + 1, words
 
 
-def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> Layer:
-    """The layer, `rows` x `columns` outputs at a time."""
-    quantized.check()
-    conv, lanes = quantized.convolution, isa.lanes
+def _packed(quantized: QuantizedConvolution, isa: Isa) -> np.ndarray:
+    """The weights in the order in which u8s8-dwconv.c.in reads them."""
+    conv, lanes, places = quantized.convolution, isa.lanes, quantized.output_lanes
     blocks = len(conv.input_lanes)
-    places = quantized.output_lanes
     height, width = conv.kernel
     group, words = _word_group(conv, isa)
     if words:
@@ -64,19 +63,21 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         packed = np.zeros((blocks * lanes, height, width), np.int8)
         packed[places] = quantized.weight[:, 0]
         packed = packed.reshape(blocks, lanes, height, width).transpose(0, 2, 3, 1)
+    return packed.reshape(-1).astype(np.int16 if isa.widens_bytes else np.int8)
+
+
+def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> Layer:
+    """The layer, `rows` x `columns` outputs at a time."""
+    quantized.check()
+    conv, lanes = quantized.convolution, isa.lanes
+    blocks = len(conv.input_lanes)
+    height, width = conv.kernel
+    group, words = _word_group(conv, isa)
     input_rows = (rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1
     copied = (columns - group) * conv.strides[1] + (4 * words or _reach(conv))
     narrow = conv.output_size[1] <= 2 * columns
     if narrow:
         copied += max(0, conv.output_size[1] - columns) * conv.strides[1]
-    weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
-    per_channel = []
-    start = (quantized.start + isa.dot_offset * weight_sum).astype(np.int32)
-    for values in (start, quantized.scale, quantized.bias, quantized.residual_scale):
-        if len(values):
-            full = np.zeros(blocks * lanes, values.dtype)
-            full[places] = values
-            per_channel.append(full)
     out_height, out_width = conv.output_size
     steps = -(-out_height // rows)
     bands = max(1, min(steps, round(16 / blocks)))
@@ -97,8 +98,8 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         kind="depthwise_int8", template="u8s8-dwconv.c.in", defines=defines,
         phases=(Phase("int8_depthwise", blocks * -(-steps // task_steps)),),
         inputs=quantized.layer_inputs(lanes),
-        constants=(packed.reshape(-1).astype(np.int16 if isa.widens_bytes else np.int8),
-                   *per_channel),
+        constants=(_packed(quantized, isa),
+                   *per_channel(quantized, isa, blocks, quantized.output_lanes)),
         output_shape=(1, blocks, out_height, out_width, lanes), output_dtype=quantized.output_dtype,
         scratch_bytes=(conv.input_size[1] + input_rows * copied) * lanes,
         variant=isa.variant_of_bytes(rows, columns),
