@@ -9,18 +9,20 @@ from typing import Any
 
 import xxhash
 
+from run_model_tools.compiling import c_target
 from run_model_tools.compiling.graph_file import Entry
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.source_model import Scale
 
 SCHEMA_VERSION = 1
-LIBRARY, GRAPH, PARAMS = "model.so", "model.json", "model.params"
+LIBRARY, GRAPH, PARAMS = c_target.LIBRARY, "model.json", "model.params"
 SINGLE_FILE = "model_single.so"
 METADATA = "metadata.json"
+FORMS = "forms"
 # What a new artifact takes the place of.
-ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA, "model.c", "Makefile", "include",
-             "forms")
+ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA, c_target.SOURCE, c_target.MAKEFILE,
+             c_target.HEADERS, FORMS)
 
 # e_machine of an ELF header -> the name that uname -m gives (of 32-bit Arm, the usual one).
 _MACHINES = {3: "i386", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}

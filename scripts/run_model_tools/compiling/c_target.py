@@ -10,6 +10,7 @@ from pathlib import Path
 
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 
+# link_mlf runs under any Python, so nothing here may need what artifact.py imports.
 LIBRARY = "model.so"
 SOURCE = "model.c"
 MAKEFILE = "Makefile"

@@ -21,7 +21,6 @@ from run_model_tools.compiling import artifact
 from run_model_tools.errors import USAGE, ToolError
 
 ALL = ("flat", "mod", "tar", "single", "linked", "mlf")
-FOLDER = "forms"
 
 # C source has no library of TVM's own making, and none at all before a compiler has seen it.
 _OF_C_SOURCE = ("mlf",)
@@ -33,6 +32,7 @@ def parse(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     names = [name.strip() for name in text.split(",")]
+    # The triple is the artifact itself.
     unknown = [name for name in names if name not in (*ALL, "all", "triple")]
     if unknown:
         raise ToolError(USAGE, f"--forms names '{unknown[0]}': choose from {', '.join(ALL)}, all.")
@@ -51,7 +51,7 @@ def paths(form: str, name: str) -> list[str]:
     stem = {"flat": f"{name}_tvm", "mod": "mod", "linked": "model"}.get(form, name)
     suffixes = {"flat": (".so", ".json", ".params"), "mod": (".so", ".json", ".params"),
                 "single": (".so",), "linked": (".so", ".json")}.get(form, (".tar",))
-    return [f"{FOLDER}/{form}/{stem}{suffix}" for suffix in suffixes]
+    return [f"{artifact.FORMS}/{form}/{stem}{suffix}" for suffix in suffixes]
 
 
 def arrange(folder: Path, names: tuple[str, ...], model: str) -> None:
@@ -87,6 +87,6 @@ def describe(folder: Path, names: tuple[str, ...], model: str) -> dict[str, dict
 def present(metadata: dict | None) -> tuple[str, ...]:
     """The forms that an artifact's metadata lists."""
     files = (metadata or {}).get("files", {})
-    listed = {path.split("/")[1] for path in files if path.startswith(FOLDER + "/")}
+    listed = {path.split("/")[1] for path in files if path.startswith(artifact.FORMS + "/")}
     return tuple(name for name in ALL if name in listed)
 

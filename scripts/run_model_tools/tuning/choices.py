@@ -9,16 +9,11 @@ from statistics import median
 from typing import Any
 
 from run_model_tools import tvm_process
-from run_model_tools.environment import DATA_ROOT
 from run_model_tools.files import json_text, locked, write_atomically
+from run_model_tools.kernels.choices import SCHEMA_VERSION
 from run_model_tools.tuning import session
 from run_model_tools.tuning.progress import Progress
 from run_model_tools.tuning.session import TuningJob
-
-FOLDER = DATA_ROOT / "kernels" / "choices"
-
-# Of the form that run_model_tools/kernels/choices.py reads.
-SCHEMA_VERSION = 1
 
 
 def choose(job: TuningJob, folder: Path, options: int, seconds: float,

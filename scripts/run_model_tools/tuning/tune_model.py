@@ -30,6 +30,7 @@ from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
+from run_model_tools.kernels.choices import FOLDER
 from run_model_tools.onnx_model import read_model
 from run_model_tools.source_model import parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target, named_targets
@@ -74,7 +75,7 @@ def _add_kernels_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--real-time", action="store_true",
                        help="ours: measure above all other programs' priority, for machines that "
                             "are not idle (needs the right to, as root has it)")
-    group.add_argument("--choices-dir", type=Path, default=choices.FOLDER, metavar="FOLDER",
+    group.add_argument("--choices-dir", type=Path, default=FOLDER, metavar="FOLDER",
                        help="ours: where choices go (default: kernels/choices)")
 
 
