@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,25 @@ from run_model_tools.verifying import verification
 from run_model_tools.verifying.execution import Machine, NotRun
 from run_model_tools.verifying.relax_execution import run_executable
 
-_APART = "apart"
-"""Of what a request says of shapes: what it says instead where several samples at once fail."""
+
+@dataclass(frozen=True)
+class _Shapes:
+    """As what shapes the network is read."""
+
+    told: dict[str, Any]
+    """What the worker is told of them."""
+    sizes: OpenSizes | None = None
+    """What its open extents may be, where it is read at several sizes."""
+    instead: _Shapes | None = None
+    """As what it is read where it cannot be read at these sizes."""
+
+    @classmethod
+    def at_several(cls, sizes: OpenSizes, instead: _Shapes | None = None) -> _Shapes:
+        return cls({"shapes": {}, "opened": sizes.request()}, sizes, instead)
+
+    def unrepaired(self, reason: str) -> _Shapes:
+        """The same of the network as it is, and why nothing here looks through it."""
+        return replace(self, told={**self.told, "unrepaired": reason})
 
 
 def refuse_what_is_not_for_it(job: Job) -> None:
@@ -61,46 +78,44 @@ def compile_job(job: Job) -> dict[str, Any]:
 
 
 def _compile_job(job: Job) -> dict[str, Any]:
-    title = f"{job.name} for {job.target.name}"
-    cc = linker_of(job)
-    check_compiler(cc, job.target)
-    seconds: dict[str, float] = {}
-    extents, sizes = _extents(job)
+    check_compiler(linker_of(job), job.target)
+    shapes = _shapes_of(job)
     exact = None
     if job.exact:
         assert isinstance(job.model, OnnxModel)
-        exact = exact_sizes(job.model, job.exact, sizes.inputs if sizes else None)
-        extents["exact"] = exact.request()
+        exact = exact_sizes(job.model, job.exact, shapes.sizes.inputs if shapes.sizes else None)
     while True:
         try:
-            return _make(job, title, cc, extents, sizes, exact, seconds)
+            return _make(job, shapes, exact)
         except ToolError as error:
             # What is read at larger sizes may not hold for the least.
-            fewer = sizes.without_least() if sizes and error.code == FAILED_RUN else None
+            fewer = shapes.sizes.without_least() if (
+                shapes.sizes and error.code == FAILED_RUN) else None
             if fewer is None:
                 raise
-            extents["opened"], sizes = fewer.request(), fewer
+            shapes = _Shapes.at_several(fewer, shapes.instead)
 
 
-def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSizes | None,
-          exact: ExactSizes | None, seconds: dict[str, float]) -> dict[str, Any]:
+def _make(job: Job, shapes: _Shapes, exact: ExactSizes | None) -> dict[str, Any]:
+    title = f"{job.name} for {job.target.name}"
+    seconds: dict[str, float] = {}
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
-            made, refused, sizes = _compile(
-                job, extents, sizes, folder, on_event=lambda e: tell(e["at"]),
-                target=job.target.tvm, kernels=job.kernels, cc=cc)
+            made, refused, shapes = _compile(
+                job, shapes, exact, folder, on_event=lambda e: tell(e["at"]),
+                target=job.target.tvm, kernels=job.kernels, cc=linker_of(job))
         seconds["compile"] = round(time.monotonic() - start, 3)
         if refused:
             _open_outputs(job, made)
         metadata = _describe(job, folder, made)
-        if sizes is not None:
-            metadata["open_extents"] = sizes.limits()
+        if shapes.sizes is not None:
+            metadata["open_extents"] = shapes.sizes.limits()
         if exact is not None:
             metadata["exact_sizes"] = exact.sizes
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, extents, sizes, exact, folder, made, cc)
+            metadata["verification"] = _verify(job, shapes, exact, folder, made)
         if refused and not metadata["verification"]["done"]:
             raise ToolError(refused.code, f"{refused} It would be compiled as it is if that were "
                                           "compared with its reference: "
@@ -110,84 +125,84 @@ def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSiz
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-def _extents(job: Job) -> tuple[dict[str, Any], OpenSizes | None]:
-    """What a request says of shapes.  A network that keeps the samples of an open batch apart is
-    compiled for one, which leaves it our kernels, unless samples are rows; another one is read at
-    several sizes; what is not one network at all of them TVM gets as it is."""
+def _shapes_of(job: Job) -> _Shapes:
+    """A network that keeps the samples of an open batch apart is compiled for one, which leaves it
+    our kernels, unless samples are rows; another one is read at several sizes; what is not one
+    network at all of them TVM gets as it is."""
     if not job.dynamic:
-        return {"shapes": job.shapes}, None
+        return _Shapes({"shapes": job.shapes})
     assert isinstance(job.model, OnnxModel)
     try:
         one, axes = open_batch(job.model)
     except NotApart as error:
         reason = str(error)
     else:
-        apart = {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}
+        apart = _Shapes(
+            {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}})
         if not is_of_rows(job.model):
-            return apart, None
+            return apart
         try:
             sizes = replace(open_sizes(job.model, job.examples), endless=True)
         except ToolError:
-            return apart, None
-        return {"shapes": {}, "opened": sizes.request(), _APART: apart}, sizes
+            return apart
+        return _Shapes.at_several(sizes, apart)
     try:
-        sizes = open_sizes(job.model, job.examples, reason)
+        return _Shapes.at_several(open_sizes(job.model, job.examples, reason))
     except ToolError as error:
         # The importer may take it nevertheless; it is compared.
         why = error.reason if isinstance(error, NodeRefused) else str(error)
-        return _as_it_is(job, f"{reason}, and {why}"), None
-    return {"shapes": {}, "opened": sizes.request()}, sizes
+        return _as_it_is(job, f"{reason}, and {why}")
 
 
-def _as_it_is(job: Job, reason: str) -> dict[str, Any]:
-    return {"shapes": job.shapes, "dynamic": True, "unrepaired": reason}
+def _as_it_is(job: Job, reason: str) -> _Shapes:
+    return _Shapes({"shapes": job.shapes, "dynamic": True}).unrepaired(reason)
 
 
-def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder: Path,
-             **request: Any) -> tuple[dict[str, Any], NodeRefused | None, OpenSizes | None]:
+def _compile(job: Job, shapes: _Shapes, exact: ExactSizes | None, folder: Path,
+             **request: Any) -> tuple[dict[str, Any], NodeRefused | None, _Shapes]:
     """What TVM made, with the refusal of a node whose result has a shape that depends on values,
-    and the sizes that it is for.
+    and as what shapes it was read.
 
     TVM's importer knows some such operators (NonZero, Unique, NonMaxSuppression), so that the
     network goes there as it is; nothing here looks through it, and it has to be compared.
     """
-    while sizes is not None:
+    while shapes.sizes is not None:
         try:
-            return _call_tvm(job, extents, folder, **request), None, sizes
+            return _call_tvm(job, shapes, exact, folder, **request), None, shapes
         except ToolError as error:
-            differs = isinstance(error, tvm_process.SizesDiffer)
-            fewer = sizes.without_largest() if differs else None
-            if fewer is None and _APART in extents:
-                apart = extents[_APART]
-                extents.clear()
-                extents.update(apart)
-            elif not differs:
-                raise
-            elif fewer is None:
-                del extents["opened"]
-                extents.update(_as_it_is(job, f"{sizes.reason}, and {error}"))
-            else:
-                extents["opened"] = fewer.request()
-            sizes = fewer
+            shapes = _after(error, job, shapes, shapes.sizes)
     try:
-        return _call_tvm(job, extents, folder, **request), None, None
+        return _call_tvm(job, shapes, exact, folder, **request), None, shapes
     except NodeRefused as error:
         told = job.model.request()
         if error.kind != DATA_DEPENDENT or told.get("frozen") or told.get("outputs"):
             raise
-        extents["unrepaired"] = error.reason
+        shapes = shapes.unrepaired(error.reason)
         try:
-            return _call_tvm(job, extents, folder, **request), error, None
+            return _call_tvm(job, shapes, exact, folder, **request), error, shapes
         except ToolError as second:
             raise ToolError(error.code, f"{error} As it is, {second}") from None
     except ToolError as error:
-        if "unrepaired" not in extents:
+        if "unrepaired" not in shapes.told:
             raise
         raise ToolError(error.code, (
             f"{job.model.path} cannot be compiled with open extents: "
-            f"{extents['unrepaired'].rstrip('.')}. As it is, {str(error).rstrip('.')}. Leave "
+            f"{shapes.told['unrepaired'].rstrip('.')}. As it is, {str(error).rstrip('.')}. Leave "
             "--dynamic out and name sizes with --shape, or end the network before what is in the "
             "way (--outputs).")) from None
+
+
+def _after(error: ToolError, job: Job, shapes: _Shapes, sizes: OpenSizes) -> _Shapes:
+    """As what shapes a network is read next that could not be compiled for these sizes; raises the
+    error where that is to be said."""
+    differs = isinstance(error, tvm_process.SizesDiffer)
+    if differs and (fewer := sizes.without_largest()) is not None:
+        return _Shapes.at_several(fewer, shapes.instead)
+    if shapes.instead is not None:
+        return shapes.instead
+    if not differs:
+        raise error
+    return _as_it_is(job, f"{sizes.reason}, and {error}")
 
 
 def _open_outputs(job: Job, made: dict[str, Any]) -> None:
@@ -197,10 +212,12 @@ def _open_outputs(job: Job, made: dict[str, Any]) -> None:
                      for at, extent in enumerate(output[1])]
 
 
-def _call_tvm(job: Job, extents: dict[str, Any], folder: Path, **request: Any) -> dict[str, Any]:
+def _call_tvm(job: Job, shapes: _Shapes, exact: ExactSizes | None, folder: Path,
+              **request: Any) -> dict[str, Any]:
+    if exact is not None:
+        request["exact"] = exact.request()
     return tvm_process.call(
-        "compile_relax", job.tvm_python, compiler="relax",
-        **{key: value for key, value in extents.items() if key != _APART}, opt_level=job.opt_level,
+        "compile_relax", job.tvm_python, compiler="relax", **shapes.told, opt_level=job.opt_level,
         optimize_for=job.optimize_for, directory=str(folder.resolve()),
         **job.model.request(), **request)
 
@@ -240,15 +257,15 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, exact: ExactSizes | None,
-            folder: Path, made: dict[str, Any], cc: str) -> dict[str, Any]:
+def _verify(job: Job, shapes: _Shapes, exact: ExactSizes | None, folder: Path,
+            made: dict[str, Any]) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
 
     def host_plan(into: Path) -> str:
         lanes = made["kernels"].get("lanes")
-        compiled = _call_tvm(job, extents, into, target="native", host_lanes=lanes,
+        compiled = _call_tvm(job, shapes, exact, into, target="native", host_lanes=lanes,
                              kernels="ours" if lanes else "stock",
                              cc=os.environ.get("CXX") or "g++")
         return compiled["target"]
@@ -258,22 +275,23 @@ def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, exact: E
         return run_executable(where, machine, inputs, [name for name, *_ in made["inputs"]],
                               job.tvm_python)
 
-    shapes = [job.shapes]
+    tried = [job.shapes]
     if job.dynamic:
         assert isinstance(job.model, OnnxModel)
         alone = exact or ExactSizes([], [])
-        shapes = (shapes_to_try(job.model, job.examples, alone.shapes) if sizes is None
-                  else sizes.shapes_to_try(alone.sizes)) + alone.shapes
-    subject = verification.Subject(job.model, folder, shapes[0], job.preprocessing, job.target.tvm,
-                                   [[cc]], host_plan, run, tuple(shapes[1:]),
+        tried = (shapes_to_try(job.model, job.examples, alone.shapes) if shapes.sizes is None
+                 else shapes.sizes.shapes_to_try(alone.sizes)) + alone.shapes
+    as_it_is = "unrepaired" in shapes.told
+    subject = verification.Subject(job.model, folder, tried[0], job.preprocessing, job.target.tvm,
+                                   [[linker_of(job)]], host_plan, run, tuple(tried[1:]),
                                    pictures=pictures_to_try(job),
-                                   of_values=dict.fromkeys(range(
-                                       len(made["outputs"]) if "unrepaired" in extents else 0)))
+                                   of_values=dict.fromkeys(
+                                       range(len(made["outputs"]) if as_it_is else 0)))
     try:
         found = verification.verify(subject, verification.TOLERANCE if job.tolerance is None
                                     else job.tolerance)
     except NotRun as error:
         return {"done": False, "reason": str(error)}
     if job.dynamic and found["done"]:
-        found["shapes"] = shapes
+        found["shapes"] = tried
     return found

@@ -16,6 +16,8 @@ from tvm_outputs import outputs_in
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling import compile_model, relax_job, relay_job
+from run_model_tools.compiling.exact_sizes import ExactSizes
+from run_model_tools.compiling.open_sizes import OpenSizes
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.verifying import relax_execution
 from run_model_tools.verifying.execution import Machine, NotRun
@@ -268,10 +270,35 @@ def test_why_a_network_went_to_the_importer_as_it_is_stands_in_its_refusal(monke
         raise ToolError(MALFORMED_FILE, "TVM cannot take net.onnx: an axis.")
 
     monkeypatch.setattr(relax_job, "_call_tvm", refuse)
-    job = SimpleNamespace(model=SimpleNamespace(path="net.onnx"))
+    job = SimpleNamespace(model=SimpleNamespace(path="net.onnx"), shapes={})
     with pytest.raises(ToolError, match="^net.onnx cannot be compiled with open extents: they "
                                         "depend on each other. As it is, TVM cannot take net.onnx: "
                                         "an axis. Leave --dynamic out and name sizes with --shape"):
-        relax_job._compile(job, {"unrepaired": "they depend on each other."}, None, tmp_path)
+        relax_job._compile(job, relax_job._as_it_is(job, "they depend on each other."), None,
+                           tmp_path)
     with pytest.raises(ToolError, match="^TVM cannot take"):
-        relax_job._compile(job, {}, None, tmp_path)
+        relax_job._compile(job, relax_job._Shapes({}), None, tmp_path)
+
+
+def test_functions_of_exact_sizes_are_asked_for_whatever_the_network_is_read_as(
+        monkeypatch, tmp_path):
+    asked = []
+
+    def call(*_, **request):
+        asked.append(request)
+        if "opened" in request:
+            raise tvm_process.SizesDiffer(MALFORMED_FILE, "an axis.")
+        return "made"
+
+    monkeypatch.setattr(tvm_process, "call", call)
+    job = SimpleNamespace(model=SimpleNamespace(request=dict), tvm_python=None, opt_level=3,
+                          optimize_for="speed")
+    small, large = {"n": 2}, {"n": 3}
+    sizes = OpenSizes({"x": ("n",)}, [small, large], small, {"n": 1}, [])
+    shapes = relax_job._Shapes.at_several(sizes, relax_job._Shapes({"batch_axes": "first"}))
+    made, refused, read_as = relax_job._compile(job, shapes, ExactSizes([small], [{"x": (2,)}]),
+                                                tmp_path)
+    assert (made, refused, read_as) == ("made", None, shapes.instead)
+    assert [(len(r.get("opened", {}).get("samples", ())), r.get("batch_axes"),
+             [one["sizes"] for one in r["exact"]]) for r in asked] == [
+        (2, None, [small]), (2, None, [small]), (0, "first", [small])]
