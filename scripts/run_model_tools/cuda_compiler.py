@@ -19,7 +19,7 @@ _LIBRARIES = {"builtins": "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.6",
 
 @cache
 def libraries() -> dict[str, str]:
-    """The paths of its libraries (inside_tvm/devices/nvrtc.py), after they were installed."""
+    """The paths of its libraries (inside_tvm/devices/code/nvrtc.py), after they were installed."""
     site = pip_site(REQUIREMENTS, FOLDER, "NVIDIA's compiler of CUDA C++",
                     "; other targets need none")
     found = {name: str(site / path) for name, path in _LIBRARIES.items()}

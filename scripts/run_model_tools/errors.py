@@ -31,6 +31,11 @@ class ToolError(Exception):
         self.code = code
 
 
+def last_line(error: BaseException) -> str:
+    """What an exception says where others' code raised it: in TVM's, traces come first."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
+
+
 def command(main: Callable[[], int | None]) -> Callable[[], NoReturn]:
     """A command's main function as one that ends the process: see run_command()."""
     @functools.wraps(main)

@@ -13,6 +13,8 @@ import os
 import sys
 from contextlib import contextmanager
 
+from run_model_tools.errors import last_line
+
 
 class Refusal(Exception):
     """Something that the user can change; `kind` tells the caller what."""
@@ -39,8 +41,7 @@ def result_or_error(action, tvm, request):
     try:
         return action(tvm, request)
     except Exception as error:
-        text = str(error).strip() or type(error).__name__
-        return {"error": text.splitlines()[-1]}
+        return {"error": last_line(error)}
 
 
 def called_operator(expr):

@@ -6,7 +6,7 @@ import os
 import re
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.devices import blob
+from run_model_tools.inside_tvm.devices.code import blob
 
 
 def export(module, path, request, whole=False):

@@ -5,6 +5,7 @@ import hashlib
 import os
 import time
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
 
 # Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
@@ -35,7 +36,7 @@ def _board(tvm, address, key):
         return tvm.rpc.connect_tracker(host, int(port)).request(key, session_timeout=600)
     except Exception as error:
         raise Refusal("device", "%s gives no device '%s': %s" % (
-            address, key, str(error).strip().splitlines()[-1])) from error
+            address, key, last_line(error))) from error
 
 
 def find_device(tvm, request):
@@ -48,7 +49,7 @@ def find_device(tvm, request):
         name = str(device.device_name) if device.exist else None
     except Exception as error:
         raise Refusal("gpu", "%s: %s" % (
-            request["device"], str(error).strip().splitlines()[-1])) from error
+            request["device"], last_line(error))) from error
     if name is None:
         raise Refusal("gpu", "no GPU with a driver for %s was found %s" % (
             request["device"], "on this machine" if request["here"] else "on the board"))
@@ -102,7 +103,7 @@ def run_on_device(tvm, request):
         device = tvm.device(request["device"], 0)
         there = device.exist
     except Exception as error:
-        return {"absent": str(error).strip().splitlines()[-1]}
+        return {"absent": last_line(error)}
     if not there:
         return {"absent": "TVM's runtime finds no device of %s" % request["device"]}
     devices = [device, tvm.cpu(0)] if request["with_cpu"] else device

@@ -11,6 +11,7 @@ import sys
 import traceback
 from importlib import import_module
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal, quiet_stderr
 
 # The module, here, and the function of each action; it is imported when it is asked for.
@@ -76,8 +77,7 @@ def main():
     except Refusal as refusal:
         result = {"error": {"kind": refusal.kind, "message": str(refusal)}}
     except Exception as error:
-        text = str(error).strip() or type(error).__name__
-        result = {"error": {"kind": "internal", "message": text.splitlines()[-1],
+        result = {"error": {"kind": "internal", "message": last_line(error),
                             "trace": traceback.format_exc()}}
     with open(request["result"], "w") as file:
         json.dump(result, file)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.compiling import artifact
-from run_model_tools.errors import FAILED_RUN, ToolError
+from run_model_tools.errors import FAILED_RUN, ToolError, last_line
 from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
@@ -293,7 +293,7 @@ def _reference_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarr
         try:
             runs = [model.run_by(inputs) for inputs in given]
         except Exception as error:  # References have a dozen classes of their own.
-            reason = str(error).strip().splitlines()[-1]
+            reason = last_line(error)
             continue
         outputs = [outputs for outputs, _ in runs]
         lost = max((_share_of_nans(each) for each in zip(*outputs)), default=0.0)

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.compile import record_kind
+from run_model_tools.inside_tvm.building import record_kind
 from run_model_tools.inside_tvm.cpu import cpu_flags, x86_level
 
 V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}

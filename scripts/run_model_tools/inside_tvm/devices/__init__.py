@@ -1,1 +1,1 @@
-"""Code for GPUs, made by TVM 0.18: generators, schedules, and what the code needs of a device."""
+"""Networks for GPUs by TVM 0.18: schedules, what kernels need of a device, generators (code/)."""

@@ -9,6 +9,7 @@ one number and a group of them, or a few groups, each long sum.  Sums of product
 
 from contextlib import contextmanager
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import bounded_code, called_operator
 from run_model_tools.inside_tvm.devices import (
     filters_last,
@@ -66,7 +67,7 @@ def bounded(tvm, target, notes, placement):
             chosen, outputs = original(op, attrs, inputs, out_type, target, *rest)
         except Exception as error:
             placement.note(op.name, _shapes(inputs), "TVM has no way to compute it on %s (%s)" % (
-                target.kind.name, str(error).strip().splitlines()[-1][-200:]))
+                target.kind.name, last_line(error)[-200:]))
             raise
         own = patches.implementation(tvm, op, attrs, inputs, outputs, target)
         if own is not None and not bounded_code.is_measured(outputs, target):
@@ -91,7 +92,7 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
                 complaint = complaint_about(tvm, made, outs, target,
                                             measured=bounded_code.is_measured(outs, target))
         except Exception as error:
-            complaint = str(error).strip().splitlines()[-1]
+            complaint = last_line(error)
         if complaint is None:
             return made
         if not _is_plain(tvm, outs):

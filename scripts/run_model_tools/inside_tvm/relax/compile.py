@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.relax import (
@@ -119,8 +120,7 @@ def build(module, target):
         module = relax.transform.EliminateCommonSubexpr()(module)
         return relax.build(module, target)
     except Exception as error:
-        lines = (str(error).strip() or type(error).__name__).splitlines()
-        raise Refusal("model", lines[-1]) from error
+        raise Refusal("model", last_line(error)) from error
 
 
 def link(executable, path, request, objects, target):
@@ -198,4 +198,4 @@ def _make_target(tvm, text):
     except Refusal:
         raise
     except Exception as error:
-        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
+        raise Refusal("target", last_line(error)) from error

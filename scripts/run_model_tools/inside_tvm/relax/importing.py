@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.operators.onnx_converters import to_bfloat16
 
@@ -25,8 +26,7 @@ def read_onnx(tvm, request):
         with operators_instead_of_loops(tvm), to_bfloat16(tvm):
             return from_onnx(model, shape_dict=shapes, sanitize_input_names=False)
     except Exception as error:
-        lines = (str(error).strip() or type(error).__name__).splitlines()
-        raise Refusal("model", lines[-1]) from error
+        raise Refusal("model", last_line(error)) from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.relax import recurrent
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
@@ -88,8 +89,7 @@ def read(tvm, request, target, folder, code):
         raise Refusal("open", str(error)) from error
     except Exception as error:
         # TVM's inference, of an operator that it does not know with open extents.
-        lines = (str(error).strip() or type(error).__name__).splitlines()
-        raise Refusal("open", lines[-1]) from error
+        raise Refusal("open", last_line(error)) from error
     kernels = OpenKernels(target, request)
     module = kernels.rewritten(module)
     kernels.add_to(code, target, folder, _C_SOURCE + source + recurrent.C_SOURCE)

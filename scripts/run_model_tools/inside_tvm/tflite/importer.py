@@ -10,6 +10,7 @@ from pathlib import Path
 from tvm import relay
 from tvm.relay.frontend import tflite as frontend
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.tflite import layout
 from run_model_tools.inside_tvm.tflite.converter import Converter, dequantized
@@ -30,8 +31,7 @@ def read_tflite(path, shapes):
     except Refusal:
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise Refusal("model", lines[-1]) from error
+        raise Refusal("model", last_line(error)) from error
     return layout.channels_first(function)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 
-from run_model_tools.inside_tvm.devices import generators
+from run_model_tools.inside_tvm.devices.code import generators
 from run_model_tools.inside_tvm.tuning import tunable_layers, untuned
 from run_model_tools.inside_tvm.tuning.measuring import DeviceBuild, PromptLoader
 from run_model_tools.inside_tvm.tuning.session import Task, share

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from run_model_tools.files import write_atomically
 from run_model_tools.inside_tvm import Refusal, own_kernels
-from run_model_tools.inside_tvm.compile import read_onnx
+from run_model_tools.inside_tvm.importing import read_onnx
 from run_model_tools.inside_tvm.tuning import kernel_trials
 from run_model_tools.inside_tvm.tuning.network_race import NetworkRace
 from run_model_tools.inside_tvm.tuning.session import Session, require_release

@@ -11,7 +11,7 @@ from random import getrandbits
 import tvm
 from tvm.autotvm.measure import measure_methods
 
-from run_model_tools.inside_tvm.devices import blob, generators
+from run_model_tools.inside_tvm.devices.code import blob, generators
 from run_model_tools.inside_tvm.devices.placement import Placement
 
 _SOON = 0.1

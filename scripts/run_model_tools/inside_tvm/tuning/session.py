@@ -9,10 +9,12 @@ import json
 import os
 import time
 
+from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal, faster_folding, is_supported, pad_channels
-from run_model_tools.inside_tvm.compile import convert_layout, read_onnx
+from run_model_tools.inside_tvm.building import convert_layout
 from run_model_tools.inside_tvm.cpu import llvm_features, native_target
 from run_model_tools.inside_tvm.devices.kernels import KINDS
+from run_model_tools.inside_tvm.importing import read_onnx
 from run_model_tools.inside_tvm.tuning import tunable_layers
 
 
@@ -92,7 +94,7 @@ class Session:
         try:
             return self.tvm.target.Target(text, host) if host else self.tvm.target.Target(text)
         except Exception as error:
-            raise Refusal("target", str(error).strip().splitlines()[-1]) from error
+            raise Refusal("target", last_line(error)) from error
 
 
 def require_release(tvm):
@@ -154,7 +156,7 @@ def check_device(tvm, session):
             known = tvm.rpc.connect_tracker(host, port).summary()["queue_info"]
         except Exception as error:
             raise Refusal("device", "%s does not answer as a tracker: %s" % (
-                session.tracker["address"], str(error).strip().splitlines()[-1])) from error
+                session.tracker["address"], last_line(error))) from error
         if key in known:
             return
         if time.monotonic() < end:

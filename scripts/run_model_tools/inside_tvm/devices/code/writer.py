@@ -10,7 +10,7 @@ be a multiple of their number.
 import re
 
 from run_model_tools.inside_tvm import called_operator
-from run_model_tools.inside_tvm.devices.expressions import TYPES, Expressions, Unknown
+from run_model_tools.inside_tvm.devices.code.expressions import TYPES, Expressions, Unknown
 
 _TAGS = {"%s.%s" % (word, axis): "int(%s.%s)" % (builtin, axis)
          for word, builtin in (("blockIdx", "gl_WorkGroupID"), ("threadIdx",

@@ -2,8 +2,8 @@
 module as TVM's own generators make it."""
 
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.devices import blob, cuda_text, glsl, nvrtc, spirv
-from run_model_tools.inside_tvm.devices.expressions import Unknown
+from run_model_tools.inside_tvm.devices.code import blob, cuda_text, glsl, nvrtc, spirv
+from run_model_tools.inside_tvm.devices.code.expressions import Unknown
 
 
 class Made:

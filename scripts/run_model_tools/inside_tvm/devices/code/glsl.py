@@ -3,9 +3,9 @@ buffers are bindings 0, 1 ... of set 0, scalars push constants of 8 bytes each."
 
 import re
 
-from run_model_tools.inside_tvm.devices import writer
-from run_model_tools.inside_tvm.devices.expressions import Unknown
-from run_model_tools.inside_tvm.devices.glsl_functions import (
+from run_model_tools.inside_tvm.devices.code import writer
+from run_model_tools.inside_tvm.devices.code.expressions import Unknown
+from run_model_tools.inside_tvm.devices.code.glsl_functions import (
     BITS,
     BITS_OF_DOUBLES,
     CALLS,

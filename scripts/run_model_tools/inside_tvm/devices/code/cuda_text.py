@@ -1,6 +1,6 @@
 """Kernels of TIR -> CUDA C++, as NVRTC compiles it without any header."""
 
-from run_model_tools.inside_tvm.devices import writer
+from run_model_tools.inside_tvm.devices.code import writer
 
 _SAME = ("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
          "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
