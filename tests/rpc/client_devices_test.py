@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from board import native_only
 from server_process import ServerProcess
 from tvm import relay, te
 from tvm.contrib import graph_executor
-from tvm_client import connect, error_of, native_only, upload
+from tvm_client import connect, error_of, upload
 
-from run_model_tools.inside_tvm.devices import blob, generators
+from run_model_tools.inside_tvm.devices.code import blob, generators
 from run_model_tools.inside_tvm.devices.placement import Placement
 
 pytestmark = native_only

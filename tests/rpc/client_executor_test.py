@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from board import native_only
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.contrib.debugger import debug_executor
-from tvm_client import error_of, exported, native_only, params_bytes, upload, with_json
+from tvm_client import error_of, exported, params_bytes, upload, with_json
 from workloads import Network, check_result, run_network
 
 # The graph executor.

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 import tvm
-from tvm_client import connect, error_of, native_only, upload
-from workloads import IS_NATIVE
+from board import IS_NATIVE, native_only
+from tvm_client import connect, error_of, upload
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 1_000_003])

@@ -10,8 +10,9 @@ import time
 import numpy as np
 import pytest
 import tvm
+from board import native_only
 from server_process import wait_until
-from tvm_client import connect, error_of, native_only, upload
+from tvm_client import connect, error_of, upload
 
 # Functions and their arguments.
 

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import server_fixtures
 import workloads
 from raw_client import serves
-from server_process import ServerProcess, wait_until
-from tvm import rpc
-from tvm_client import connect
+from server_process import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
+remote, server = server_fixtures.remote, server_fixtures.server
 start_server, tracker = server_fixtures.start_server, server_fixtures.tracker
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ServerProcess]:
-    """One for the tests of a module that need nothing special of it."""
-    with ServerProcess("--max-sessions", "16", "--key", "kitchen") as running:
-        yield running
-        gc.collect()
-
-
-@pytest.fixture
-def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
-    session = connect(server)
-    yield session
-    del session
-    gc.collect()
 
 
 @pytest.fixture

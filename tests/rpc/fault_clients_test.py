@@ -7,6 +7,7 @@ import socket
 import struct
 
 import pytest
+from board import IS_NATIVE, native_only
 from raw_client import (
     ALLOCATE,
     CALL,
@@ -25,8 +26,6 @@ from raw_client import (
     serves,
     text,
 )
-from tvm_client import native_only
-from workloads import IS_NATIVE
 
 # The client vanishes.
 

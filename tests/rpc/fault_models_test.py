@@ -9,10 +9,11 @@ import time
 import numpy as np
 import pytest
 import tvm
+from board import IS_NATIVE, native_only
 from raw_client import serves
 from server_process import EMULATOR, wait_until
-from tvm_client import connect, error_of, exported, native_only, upload
-from workloads import IS_NATIVE, check_result, run_network
+from tvm_client import connect, error_of, exported, upload
+from workloads import check_result, run_network
 
 
 @pytest.mark.parametrize("function, word", [

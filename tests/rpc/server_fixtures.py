@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from server_process import ServerProcess
+from tvm import rpc
 from tvm.rpc.tracker import Tracker
 
 
@@ -31,3 +32,19 @@ def tracker() -> Iterator[Tracker]:
     running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
     yield running
     running.terminate()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    """One for the tests of a module that need nothing special of it."""
+    with ServerProcess("--max-sessions", "16", "--key", "kitchen") as running:
+        yield running
+        gc.collect()
+
+
+@pytest.fixture
+def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
+    session = rpc.connect(server.host, server.port, "kitchen")
+    yield session
+    del session
+    gc.collect()

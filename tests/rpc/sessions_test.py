@@ -11,12 +11,13 @@ import time
 
 import pytest
 import tvm
+from board import IS_NATIVE, native_only
 from raw_client import MISMATCH, RETURN, RawClient, ends, running, serves
 from server_process import ServerProcess, wait_until
 from tvm import rpc
 from tvm.rpc.tracker import Tracker
-from tvm_client import connect, error_of, exported, native_only, upload
-from workloads import IS_NATIVE, check_result, run_network
+from tvm_client import connect, error_of, exported, upload
+from workloads import check_result, run_network
 
 
 def test_a_wrong_key_is_refused(server):

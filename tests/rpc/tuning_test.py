@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from board import IS_NATIVE
 from conftest import ROOT
 from server_process import TARGET
 from tvm import auto_scheduler, autotvm, te
 from tvm.testing.auto_scheduler import matmul_auto_scheduler_test
-from workloads import BOARD_TARGET, IS_NATIVE, LINK
+from workloads import BOARD_TARGET, LINK
 
 KEY = "oven"
 TRIALS = 4 if IS_NATIVE else 2

@@ -9,10 +9,7 @@ import tvm
 from server_process import ServerProcess
 from tvm import relay, rpc
 from tvm.contrib import graph_executor
-from workloads import IS_NATIVE, Network
-
-# The board is what this machine is, so that all is worth testing; elsewhere a selection.
-native_only = pytest.mark.skipif(not IS_NATIVE, reason="the same code as in the native server")
+from workloads import Network
 
 
 def connect(server: ServerProcess, key: str = "kitchen", **options: Any) -> rpc.RPCSession:

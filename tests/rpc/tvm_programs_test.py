@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from board import BOARD
 from server_process import wait_until
 from tvm import relay
 from tvm.driver import tvmc
 from tvm.driver.tvmc.model import TVMCModel
-from workloads import BOARD, BOARD_TARGET
+from workloads import BOARD_TARGET
 
 KEY = "oven"
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm
-from server_process import TARGET
+from board import BOARD, IS_NATIVE, compiled_c
 from tvm import relay, te
 from tvm.contrib import cc, graph_executor
 
-from run_model_tools.targets import named_targets
-
-BOARD = named_targets()[TARGET]
-IS_NATIVE = BOARD.compiler is None
 #: What libraries are compiled for, and what links them.
 BOARD_TARGET = tvm.target.Target("llvm" if IS_NATIVE else BOARD.tvm)
 LINK = cc.cross_compiler(BOARD.compiler or "c++", output_format="so")
@@ -53,11 +48,7 @@ def add_one(folder: Path, target: tvm.target.Target = BOARD_TARGET, name: str = 
 
 def c_functions(folder: Path) -> Path:
     """functions.c, compiled for the board."""
-    path = folder / "functions.so"
-    compiler = (BOARD.compiler or "g++").replace("g++", "gcc")
-    subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-infinite-recursion",
-                    "-shared", "-fPIC", str(_HERE / "functions.c"), "-o", str(path)], check=True)
-    return path
+    return compiled_c(_HERE / "functions.c", folder, "-Wno-infinite-recursion")
 
 
 def network(folder: Path) -> Network:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
+from board import IS_NATIVE, compiled_c, native_only
 from server_process import TARGET
 from tvm import relax, rpc
-
-from run_model_tools.targets import named_targets
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = ROOT / "tests/compat/data"
 RELEASE = "0.27.0.post1"
-BOARD = named_targets()[TARGET]
 MACHINE = {"native": "x86_64", "pynq_z1": "armv7l", "raspi4_aarch64": "aarch64"}[TARGET]
-IS_NATIVE = BOARD.compiler is None
-
-native_only = pytest.mark.skipif(not IS_NATIVE, reason="the same code as in the native server")
 
 
 def cases() -> list[Any]:
@@ -45,14 +39,10 @@ def corpus():
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory) -> Path:
     """functions.c, compiled for the board."""
-    path = tmp_path_factory.mktemp("library") / "functions.so"
-    compiler = (BOARD.compiler or "g++").replace("g++", "gcc")
     # DLPack's header as TVM's packages bring it.
     headers = Path(tvm.__file__).parents[1] / "tvm_ffi/include"
-    subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-isystem",
-                    str(headers), str(Path(__file__).with_name("functions.c")), "-o", str(path)],
-                   check=True)
-    return path
+    return compiled_c(Path(__file__).with_name("functions.c"), tmp_path_factory.mktemp("library"),
+                      "-isystem", str(headers))
 
 
 def arrays(archive: zipfile.ZipFile, name: str) -> dict[str, np.ndarray]:
