@@ -1,4 +1,4 @@
-"""How commands end when what they print cannot be written."""
+"""How commands end when what they print cannot be written, and what exceptions say."""
 
 import subprocess
 import sys
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+
+from run_model_tools.errors import last_line
 
 _PROGRAM = """
 import os, sys
@@ -59,3 +61,10 @@ def test_commands_need_no_standard_output(tmp_path):
 def test_failures_keep_their_exit_code_on_a_full_disk(tmp_path):
     assert _ended(tmp_path, ">/dev/full", "fails") == (
         4, "tool: no good\ntool: cannot write all of its output: No space left on device\n")
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (ValueError("\nTraceback:\n  File tvm.cc\nCheck failed: an axis\n"), "Check failed: an axis"),
+    (RuntimeError(), "RuntimeError"), (KeyError(" "), "' '")])
+def test_an_exception_is_said_in_its_last_line(error, said):
+    assert last_line(error) == said
