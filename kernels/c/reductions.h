@@ -7,10 +7,8 @@
 
 #include "vector.h"
 
-/* Parts that a sum along a row is made in. */
-#ifndef CHAINS
+/* Parts that a sum along a row is made in, which chains_sum() and the like put together. */
 #define CHAINS 4
-#endif
 
 #ifdef ANY_COUNT
 /* The first `count` numbers, and zeros.  As a constant `count` is LANES. */
@@ -83,16 +81,15 @@ KERNEL vec first_lanes(vec value, int count, float other) {
   if (LANES > 4) v = JOIN(v, ROTATED(v, 4)); \
   v = JOIN(v, ROTATED(v, 2));                \
   v = JOIN(v, ROTATED(v, 1));                \
-  return v[0];
+  return v[0]
 
 KERNEL vec sum_of(vec a, vec b) { return a + b; }
-KERNEL float lanes_sum(vec v){ACROSS_LANES(v, sum_of)} KERNEL
-    float lanes_max(vec v){ACROSS_LANES(v, maximum)} KERNEL
-    float lanes_min(vec v){ACROSS_LANES(v, minimum)}
 
-KERNEL vec chains_sum(const vec* v) {
-  return (v[0] + v[1]) + (v[2] + v[3]);
-}
+KERNEL float lanes_sum(vec v) { ACROSS_LANES(v, sum_of); }
+KERNEL float lanes_max(vec v) { ACROSS_LANES(v, maximum); }
+KERNEL float lanes_min(vec v) { ACROSS_LANES(v, minimum); }
+
+KERNEL vec chains_sum(const vec* v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 KERNEL vec chains_max(const vec* v) { return maximum(maximum(v[0], v[1]), maximum(v[2], v[3])); }
 KERNEL vec chains_min(const vec* v) { return minimum(minimum(v[0], v[1]), minimum(v[2], v[3])); }
 
