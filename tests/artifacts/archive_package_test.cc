@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <run_model/package.h>
-#include "tests/artifacts/tar_file.h"
+#include "tests/artifacts/formats/tar_file.h"
 #include "tests/artifacts/test_artifact.h"
 #include "tests/throws_error.h"
 

@@ -5,7 +5,7 @@
 #include "artifacts/formats/deflate.h"
 #include "artifacts/formats/tar.h"
 #include "base/text.h"
-#include "tests/artifacts/tar_file.h"
+#include "tests/artifacts/formats/tar_file.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"
 #include "tests/temporary_folder.h"

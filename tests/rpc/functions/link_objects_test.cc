@@ -9,7 +9,7 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "tests/artifacts/tar_file.h"
+#include "tests/artifacts/formats/tar_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 

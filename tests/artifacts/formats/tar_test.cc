@@ -6,7 +6,7 @@
 
 #include "artifacts/formats/deflate.h"
 #include "base/text.h"
-#include "tests/artifacts/tar_file.h"
+#include "tests/artifacts/formats/tar_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 

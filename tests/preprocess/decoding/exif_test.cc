@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "fixtures.h"
 #include "preprocess/image_operations.h"
+#include "tests/preprocess/fixtures.h"
 
 namespace run_model {
 namespace {

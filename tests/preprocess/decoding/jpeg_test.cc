@@ -9,7 +9,7 @@
 
 #include <run_model/error.h>
 #include "base/sha256.h"
-#include "fixtures.h"
+#include "tests/preprocess/fixtures.h"
 
 namespace run_model {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <run_model/error.h>
-#include "fixtures.h"
+#include "tests/preprocess/fixtures.h"
 
 namespace run_model {
 namespace {
