@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +13,11 @@ import onnx
 from cases import Case
 
 from run_model_tools import tvm_process
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import host_program
 from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.onnx_repair.refusal import NodeRefused
 
-PROGRAM = Path(os.environ.get("RUN_MODEL_PROGRAM", REPO_ROOT / "build/host/bin/run_model"))
+PROGRAM = host_program("run_model")
 # A worker that breaks down takes the cases with it that it has not written yet.
 _BATCH = 40
 

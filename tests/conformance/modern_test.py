@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_tools.environment import BUILD_DIR, REPO_ROOT
+from run_model_tools.environment import REPO_ROOT, host_program
 from run_model_tools.files import json_text, locked, write_atomically
 from run_model_tools.zoo.modern.manifest import FILLED, Network, read_networks
 
@@ -30,7 +30,7 @@ STANDS_IN = {"shufflenet_v2-new22": "shufflenet_v2-new21"}
 REPORT = FILLED / "conformance.json"
 #: What takes longer will not end.
 COMPILE_SECONDS = 900
-RUN_MODEL = os.environ.get("RUN_MODEL_PROGRAM", str(BUILD_DIR / "host" / "bin" / "run_model"))
+RUN_MODEL = host_program("run_model")
 
 
 class Failed(Exception):

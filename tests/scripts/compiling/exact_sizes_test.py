@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -14,13 +13,14 @@ from onnx import numpy_helper
 from PIL import Image
 
 from run_model_tools.compiling.exact_sizes import function_name, parse_exact
+from run_model_tools.environment import host_program
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_repair.weights_file import WeightsFile
 from small_networks import network, run_onnxruntime, save_network, weights
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
-needs_program = pytest.mark.skipif(not Path(PROGRAM).exists(),
+PROGRAM = host_program("run_model")
+needs_program = pytest.mark.skipif(not PROGRAM.exists(),
                                    reason=f"{PROGRAM} is not built, nor RUN_MODEL_PROGRAM set")
 # Words meet in the softmax, so that samples are not computed one after the other.
 TEXT = """(float[batch,words,32] x) => (float[] y, float[] z) {

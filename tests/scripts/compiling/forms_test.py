@@ -15,14 +15,15 @@ from onnx import TensorProto, helper
 from repaired_models import model_of
 
 from run_model_tools.compiling import c_target, forms
+from run_model_tools.environment import host_program
 from run_model_tools.errors import ToolError
 from run_model_tools.params_file import is_padding, read_params_file
 from small_networks import save_classifier
 
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
+PROGRAM = host_program("run_model")
 NATIVE = "out/tiny/native"
 
-needs_program = pytest.mark.skipif(not os.path.exists(PROGRAM),
+needs_program = pytest.mark.skipif(not PROGRAM.exists(),
                                    reason=f"{PROGRAM} is not built, nor RUN_MODEL_PROGRAM set")
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from run_model_tools.environment import BUILD_DIR
+from run_model_tools.environment import host_program
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PROGRAM = Path(os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model")
+PROGRAM = host_program("run_model")
 STAND_IN = PROGRAM.parents[1] / "tests" / "runtime" / "devices" / "cuda" / "stand_in"
 _HALVES = (('asm("{cvt.rn.f16.f32 %0, %1;}" : "=h"(bits) : "f"(x));',
             "bits = emulation::half_bits(x);"),

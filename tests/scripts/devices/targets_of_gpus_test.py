@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import subprocess
 
@@ -23,7 +22,7 @@ from gpu_networks import (
 )
 
 from run_model_tools.compiling import explanation
-from run_model_tools.environment import BUILD_DIR, REPO_ROOT
+from run_model_tools.environment import REPO_ROOT, host_program
 from run_model_tools.tuning import selection
 from small_networks import run_onnxruntime, save_classifier
 
@@ -86,7 +85,7 @@ def test_kernels_of_opencl_say_the_size_of_their_groups(compiled):
 
 
 def run_model(*arguments: object) -> subprocess.CompletedProcess[str]:
-    program = os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model"
+    program = host_program("run_model")
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
 
 

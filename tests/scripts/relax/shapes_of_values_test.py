@@ -4,7 +4,6 @@ there can be, and counts; to TVM 0.27 they go as they are if they come out right
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 
 import numpy as np
@@ -15,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling.open_sizes import open_sizes
+from run_model_tools.environment import host_program
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.onnx_model import read_model
 
@@ -83,7 +83,7 @@ def test_outputs_have_as_many_rows_as_a_run_finds(tmp_path, command):
         x = (np.random.default_rng(9).standard_normal((1, 3, 6, 6)) * size).astype(np.float32)
         np.savez(tmp_path / "in.npz", x=x)
         done = subprocess.run(
-            [os.environ["RUN_MODEL_PROGRAM"], "detector", "out", "--inputs", "in.npz", "--outputs",
+            [host_program("run_model"), "detector", "out", "--inputs", "in.npz", "--outputs",
              "out.npz"], cwd=tmp_path, check=True, capture_output=True, text=True)
         expected = session.run(None, {"x": x})
         counts.add(len(expected[1]))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 from typing import Any
 
 import numpy as np
 import pytest
 
-from run_model_tools.environment import DATA_ROOT
+from run_model_tools.environment import DATA_ROOT, host_program
 from run_model_tools.pictures.preprocess import (
     EDGE,
     Region,
@@ -35,8 +34,7 @@ pytestmark = pytest.mark.slow
 PICTURE = DATA_ROOT / "images" / "astronaut.png"
 NETWORKS = ("face_detection", "face_landmark", "iris_landmark")
 NOSE, EYE = 1, (33, 133)  # of the face mesh; the corners of an eye
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM",
-                         str(DATA_ROOT / "build" / "host" / "bin" / "run_model"))
+PROGRAM = host_program("run_model")
 
 
 @pytest.fixture(scope="module")

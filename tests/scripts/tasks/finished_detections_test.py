@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from PIL import Image
 
+from run_model_tools.environment import host_program
 from run_model_tools.pictures.preprocess import load_picture, preprocess
 from run_model_tools.tasks.presets import find
 from run_model_tools.zoo.placement import placement_of
 from run_model_tools.zoo.reference_results import Reference
 from small_networks import run_onnxruntime, save_network
 
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
-pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(),
+PROGRAM = host_program("run_model")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(),
                                 reason=f"{PROGRAM} is not built, nor RUN_MODEL_PROGRAM set")
 SHAPE = (3, 16, 24)
 

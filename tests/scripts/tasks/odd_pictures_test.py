@@ -8,7 +8,6 @@ Pillow's size of it and the NumPy reference.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ import pytest
 from conftest import ROOT
 from PIL import Image, ImageOps
 
+from run_model_tools.environment import host_program
 from run_model_tools.evaluating.predictions import areas_of
 from run_model_tools.pictures.preprocess import load_picture
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.zoo.placement import placement_of
 from run_model_tools.zoo.reference_results import Reference
 
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
+PROGRAM = host_program("run_model")
 SIDE = 224
 NAME = "prob"  # SqueezeNet's output, in whose place these are
 RANDOM = np.random.default_rng(7)

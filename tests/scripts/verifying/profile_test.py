@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import platform
 import re
 import subprocess
@@ -18,13 +17,14 @@ import pytest
 from conftest import ROOT
 from onnx import shape_inference
 
+from run_model_tools.environment import host_program
 from run_model_tools.inside_tvm.pad_channels import pad_channels
 
-PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
+PROGRAM = host_program("run_model")
 RELEASES = ("0.7.0", "0.8.0", "0.10.0", "0.12.0", "0.14.0", "0.18.0")
 HOSTILE = '</script><script>document.title = "gone"</script><!-- a,"b"\r\n\x1b[31m\u2028é&amp;'
 
-pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM),
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(),
                                 reason=f"{PROGRAM} is not built, nor RUN_MODEL_PROGRAM set")
 
 
