@@ -76,8 +76,8 @@ OPEN = {
         "LEFT_AXES": [0, 1, 2, 3], "RIGHT_AXES": [0, 1, 2, 3], "OUT_AXES": [0, 1, 2, 3],
         "TILE_ROWS": 4, "TILE_VECTORS": 2}),
     "convolution": ("f32-open-convolution.c.in", 4, {
-        "HAS_GAPS": 0, "TAPS": 1, "TILE_ROWS": 4, "TILE_VECTORS": 2, "OPERANDS": 0, "OPERAND_FULL": [0],
-        "PROGRAM": "const vec value = product;"}),
+        "HAS_GAPS": 0, "TAPS": 1, "TILE_ROWS": 4, "TILE_VECTORS": 2, "OPERANDS": 0,
+        "OPERAND_FULL": [0], "PROGRAM": "const vec value = product;"}),
     "join": ("open-join.c.in", 3, {"INPUTS": 2, "AXIS": 1}),
     "transpose": ("open-transpose.c.in", 2, {"AXES": 3, "ORDER": [0, 2, 1]}),
     "interleave": ("f32-open-interleave.c.in", 2, {"DOWN": 2, "ACROSS": 2, "TOP": 0, "LEFT": 0}),

@@ -111,49 +111,53 @@ def find_groups(bindings):
             continue
         known = {group_of.get(reader) for reader in bindings.readers[binding.var]}
         group = known.pop() if len(known) == 1 else None
-        if group is None or not _can_join(bindings, group, index, operator):
+        axes = group and _axes_with(bindings, group, index, operator)
+        if not axes:
             domain = operator.arguments[0] if operator.kind == REDUCED else binding.value
-            group = Group(index, extents_of(domain))
-            group.axes = operator.axes
+            group, axes = Group(index, extents_of(domain)), operator.axes
             if not 0 < len(group.extents) <= MOST_AXES or not _fit(group, operator, operator.axes):
                 continue
             groups[index] = group
-        if operator.kind != EACH:
-            group.axes = operator.axes
+        group.axes = axes
         group.members.append(index)
         group.reductions += operator.reductions
         group_of[index] = group
     return groups
 
 
-def _can_join(bindings, group, index, operator):
+def _axes_with(bindings, group, index, operator):
+    """How many axes are a row of the group with one more operator; 0 if it cannot join."""
     call = bindings.all[index].value
     axes = operator.axes if operator.kind != EACH else group.axes
-    if (group.reductions + operator.reductions > _MOST_REDUCTIONS
+    is_row = not same_extents(extents_of(call), group.extents)
+    if is_row and operator.kind == EACH and not group.reductions:
+        # A number a row, of rows that nothing has been said of yet.
+        axes = next((n for n, one in enumerate(reversed(extents_of(call))) if not is_one(one)),
+                    len(extents_of(call)))
+    if (not axes or group.reductions + operator.reductions > _MOST_REDUCTIONS
             or len(group.members) >= _MOST_MEMBERS
             or not _fit(group, operator, axes)):
-        return False
+        return 0
     if axes != group.axes and (group.reductions or not all(
             _fit(group, bindings.operators[m], axes) for m in group.members)):
-        return False
+        return 0
     if operator.kind == REDUCED:
         if not same_extents(extents_of(operator.arguments[0]), group.extents):
-            return False
+            return 0
         if len(extents_of(call)) != len(group.extents):
-            return False
-    is_row = not same_extents(extents_of(call), group.extents)
+            return 0
     if is_row and (operator.kind == ALONG or not all(map(is_one, extents_of(call)[-axes:]))
                    or not same_extents(extents_of(call)[:-axes], group.extents[:-axes])):
-        return False
+        return 0
     # What goes along rows wants them, and only as its first argument.
     variable = bindings.all[index].var
     for reader in bindings.readers[variable]:
         other = bindings.operators[reader]
         if other.kind != EACH and (is_row or any(a.same_as(variable) for a in other.arguments[1:])):
-            return False
+            return 0
     inputs = {a for m in (*group.members, index) for a in bindings.operators[m].arguments
               if bindings.array_of(a) is None or bindings.array_of(a).size > 1}
-    return len(inputs) <= _MOST_INPUTS
+    return axes if len(inputs) <= _MOST_INPUTS else 0
 
 
 def _fit(group, operator, axes):

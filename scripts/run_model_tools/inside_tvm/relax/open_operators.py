@@ -10,7 +10,8 @@ EACH, ALONG, REDUCED = "each", "along", "reduced"
 one number."""
 
 _OF_RELAX = {"nn.leakyrelu": "nn.leaky_relu"}
-_REDUCTIONS = {"sum": "sum", "mean": "sum", "max": "max", "min": "min"}
+_REDUCTIONS = {"sum": "sum", "mean": "sum", "max": "max", "min": "min", "variance": "sum"}
+"""By Relax's name: what a row becomes first."""
 
 
 class Operator:
@@ -123,5 +124,8 @@ def _reduction(name, call, tensors):
 
     def append(program, nodes):
         total = program.add(_REDUCTIONS[name], nodes[0])
-        return _mean_of(program)(total) if name == "mean" else total
-    return Operator(REDUCED, tensors, append, 1, len(axes))
+        if name == "variance":
+            apart = program.add("subtract", nodes[0], _mean_of(program)(total))
+            total = program.add("sum", program.add("multiply", apart, apart))
+        return _mean_of(program)(total) if name in ("mean", "variance") else total
+    return Operator(REDUCED, tensors, append, 2 if name == "variance" else 1, len(axes))
