@@ -15,6 +15,7 @@
 #define RUN_MODEL_KERNELS_OPEN_CONVOLUTION_H_
 
 #include "open.h"
+#include "open_lines.h"
 #include "reductions.h"
 #include "vector_math.h"
 
@@ -34,15 +35,6 @@ typedef struct {
 } Convolution;
 
 static const int operand_full[OPERANDS + 1] = OPERAND_FULL;
-
-KERNEL void copy_numbers(float* to, const float* from, long count) {
-  for (; count >= LANES; count -= LANES, to += LANES, from += LANES) store(to, load(from));
-  UNROLL for (int part = LANES / 2; part; part /= 2) {
-    if (!(count & part)) continue;
-    __builtin_memcpy(to, from, part * sizeof(float));
-    to += part, from += part;
-  }
-}
 
 /* Sums of `places` places in the window of each channel, which has the weights of `others` more
  * after them; rows of sums lie `row` numbers apart.  `resumes`: they are added to what is there. */

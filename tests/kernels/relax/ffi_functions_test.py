@@ -81,6 +81,9 @@ OPEN = {
     "join": ("open-join.c.in", 3, {"INPUTS": 2, "AXIS": 1}),
     "transpose": ("open-transpose.c.in", 2, {"AXES": 3, "ORDER": [0, 2, 1]}),
     "interleave": ("f32-open-interleave.c.in", 2, {"DOWN": 2, "ACROSS": 2, "TOP": 0, "LEFT": 0}),
+    "pool": ("f32-open-pool.c.in", 2, {
+        "MAX": 1, "COUNTS_PADS": 0, "TAPS_Y": 1, "TAPS_X": 1, "STRIDE_Y": 1, "STRIDE_X": 1,
+        "BEFORE_Y": 0, "BEFORE_X": 0}),
     "resize": ("f32-open-resize.c.in", 2, {"LINEAR": 1, "AT": "x", "NEAREST": "0"})}
 """By what it does: the source of a function of open extents, its tensors, and macros."""
 
@@ -93,5 +96,5 @@ def test_a_kernel_of_open_extents_says_so(tmp_path, what):
     answers = said(tmp_path, "__tvm_ffi_open", [text], tensors, tensors - 1)
     # One number is as many as none of the others wants: constants of whole numbers, two to join, a
     # cell of four.
-    needs_memory = what in ("products", "resize")
+    needs_memory = what in ("products", "pool", "resize")
     assert answers == [NO_MEMORY if needs_memory else REFUSED, REFUSED]

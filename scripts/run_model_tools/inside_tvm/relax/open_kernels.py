@@ -43,6 +43,7 @@ _OTHERS = ("but those of products, convolutions and operators on numbers and row
 _ANY = "run_model_any_"
 _PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose",
              "relax.nn.conv2d_transpose")
+_POOLINGS = tuple("relax.nn.%s_pool%dd" % (what, axes) for what in ("max", "avg") for axes in (1, 2))
 
 
 class _Epilogue:
@@ -200,6 +201,8 @@ class OpenKernels:
             return self._transposed_copy(call) if epilogue is None else None
         if name == "relax.image.resize2d":
             return self._resized(call) if epilogue is None else None
+        if name in _POOLINGS:
+            return self._pooled(call, name) if epilogue is None else None
         if name not in _PRODUCTS or not all(map(is_float32, (call, *call.args))):
             return None
         left, right = call.args
@@ -331,6 +334,25 @@ class OpenKernels:
             return None
         return self._call("resize", lambda name: _source("f32-open-resize.c.in", name, **found),
                           [call.args[0]], call.ty, {"kernel": "resize"})
+
+    def _pooled(self, call, name):
+        from run_model_tools.kernels.relax.open_pictures import Pooling, pooling_source
+
+        attrs, axes = call.attrs, call.ty.ndim - 2
+        is_max, counts_pads = "max" in name, bool(attrs.count_include_pad)
+        # Of means it is open what beyond the last whole window counts.
+        if (str(attrs.layout) != ("NCW" if axes == 1 else "NCHW")
+                or any(int(n) != 1 for n in attrs.dilation)
+                or not is_max and counts_pads and bool(attrs.ceil_mode)
+                or not all(map(is_float32, (call, call.args[0])))):
+            return None
+        pooling = Pooling(is_max, _of_axes(attrs.pool_size, axes, 1),
+                          _of_axes(attrs.strides, axes, 1), _of_axes(attrs.padding, axes, 0),
+                          not is_max and counts_pads)
+        if any(before >= taps for before, taps in zip(pooling.before, pooling.window)):
+            return None
+        return self._call("pool", lambda name: pooling_source(name, pooling, self._isa),
+                          [call.args[0]], call.ty, {"kernel": "pool"})
 
     def _call(self, kind, source, arguments, result, note, layer=None):
         """A call of the function with this code, which is made once."""

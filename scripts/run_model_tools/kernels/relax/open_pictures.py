@@ -1,8 +1,14 @@
-"""Resized pictures and transposed convolutions of open extents, as functions that Relax calls."""
+"""Resized and pooled pictures and transposed convolutions of open extents, as functions that Relax
+calls."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import c_defines
 
 _AT = {
     "align_corners": "target > 1 ? x * ((size - 1) / (double)(target - 1)) : 0",
@@ -27,6 +33,29 @@ def resizing(method: str, coordinates: str, rounding: str) -> dict[str, object] 
     if method != "nearest_neighbor" or rounding not in _NEAREST:
         return None
     return {"LINEAR": 0, "AT": _AT[coordinates], "NEAREST": _NEAREST[rounding]}
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The largest number or the mean of each window; pairs are downwards and across."""
+
+    is_max: bool
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    before: tuple[int, int]
+    """Pads before the first row and column."""
+    counts_pads: bool
+    """Whether means are of all of a window's places, also those outside of the picture."""
+
+
+def pooling_source(name: str, pooling: Pooling, isa: Isa) -> str:
+    """C code, to follow ffi_c's, of the function `name` (picture, [result])."""
+    defines = {"MAX": int(pooling.is_max), "COUNTS_PADS": int(pooling.counts_pads)}
+    for what, numbers in (("TAPS", pooling.window), ("STRIDE", pooling.strides),
+                          ("BEFORE", pooling.before)):
+        defines |= {f"{what}_Y": numbers[0], f"{what}_X": numbers[1]}
+    return c_defines({**isa.defines(), **defines, "FUNCTION": f"__tvm_ffi_{name}"}) + (
+        '#include "f32-open-pool.c.in"\n')
 
 
 def of_cells(weights: np.ndarray, strides: tuple[int, int], groups: int) -> np.ndarray:
