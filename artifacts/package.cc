@@ -58,8 +58,8 @@ bool is_built_from_source(std::filesystem::path library, const Metadata& metadat
          metadata.files.contains(library.replace_extension(".c").filename().string());
 }
 
-// No listed piece is missing, and every piece that will be used is the listed one.
-void verify_files(const Package& package) {
+// Without its parameters a graph would have them as inputs.
+void refuse_missing_files(const Package& package) {
   for (const char* suffix : {".json", ".params"}) {
     std::filesystem::path piece = package.files.library;
     piece.replace_extension(suffix);
@@ -70,18 +70,17 @@ void verify_files(const Package& package) {
                   "copy all files of the artifact");
     }
   }
+}
+
+void verify(const Package& package, const PackageLocation& location) {
+  if (!location.archive.empty()) {
+    verify_file(location.archive, *package.metadata, package.metadata_path);
+    return;
+  }
   for (const std::filesystem::path* file :
        {&package.files.library, &package.files.graph, &package.files.params, &package.arrays}) {
     if (file->empty() || is_built_from_source(*file, *package.metadata)) continue;
     verify_file(*file, *package.metadata, package.metadata_path);
-  }
-}
-
-void verify(const Package& package, const PackageLocation& location) {
-  if (location.archive.empty()) {
-    verify_files(package);
-  } else {
-    verify_file(location.archive, *package.metadata, package.metadata_path);
   }
 }
 
@@ -123,7 +122,10 @@ Package open_package(const PackageRequest& request) {
   check_piece_kind(files.library, PieceKind::kLibrary);
   if (!files.graph.empty()) check_piece_kind(files.graph, PieceKind::kGraph);
   if (!files.params.empty()) check_piece_kind(files.params, PieceKind::kParams);
-  if (package.metadata && request.verify) verify(package, location);
+  if (package.metadata) {
+    if (location.archive.empty()) refuse_missing_files(package);
+    if (request.verify) verify(package, location);
+  }
   // A graph has its parameters elsewhere: the file beside it is not its own.
   if (files.graph.empty() && !package.arrays.empty()) read_arrays(package);
   return package;

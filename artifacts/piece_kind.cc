@@ -27,7 +27,7 @@ std::string_view name_of(PieceKind kind) {
     case PieceKind::kParams:
       break;
   }
-  return "TVM parameters";
+  return "a .params file";
 }
 
 bool begins_as(std::string_view start, PieceKind kind) {

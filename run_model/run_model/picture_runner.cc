@@ -30,7 +30,7 @@ std::size_t choose_input(const GraphExecutor& executor, const std::string& name)
       comma_list(executor.inputs(), [](const TensorInfo& input) { return in_quotes(input.name); });
   if (names.empty()) throw Error(ErrorKind::kMismatch, "the model takes no input at all");
   throw Error(ErrorKind::kUsage, "the model has several inputs: " + names,
-              "give all of them with --inputs");
+              "give all of them with --inputs, or the .params file where they are parameters");
 }
 
 void fill_other_inputs(GraphExecutor& executor, std::size_t picture, const Settings& settings) {

@@ -73,6 +73,12 @@ Error trap_error(int signal) {
             "the model divided a whole number by zero, or the smallest one by -1: check the inputs "
             "that it divides by"};
   }
+  if (signal == SIGBUS) {
+    return {
+        ErrorKind::kFile,
+        "a file became shorter while it was in use, or its disk cannot be read any more: replace "
+        "files by renaming, not in place"};
+  }
   return {ErrorKind::kIncompatible,
           "the compiled code has an instruction that this CPU does not know: compile the model for "
           "this CPU"};
@@ -83,9 +89,10 @@ Error trap_error(int signal) {
 void report_traps(const char* program, bool json) {
   g_trapped_program = program;
   g_trapped_json = json;
-  // The instruction that traps stands in compiled code, which holds no lock of the C library: what
-  // is forbidden in handlers of signals that come at any time is safe in this one.
-  for (const int trap : {SIGFPE, SIGILL}) {
+  // The instruction that traps stands in compiled code, or reads a mapped file, and holds no lock
+  // of the C library: what is forbidden in handlers of signals that come at any time is safe in
+  // this.
+  for (const int trap : {SIGFPE, SIGILL, SIGBUS}) {
     std::signal(trap, [](int signal) {
       std::_Exit(report_failure(g_trapped_program, trap_error(signal), g_trapped_json));
     });

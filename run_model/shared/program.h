@@ -29,9 +29,10 @@ void start_logging(const char* program_name);
 // {"code": 3, "name": "…", "message": "…"}
 Json error_json(const Error& error);
 
-// From now on two signals of compiled code end the process with the sentence and the exit code of
-// an Error: SIGFPE, where a CPU traps when a whole number is divided by zero (x86 does, Arm and
-// RISC-V give a number), and SIGILL, an instruction that the CPU does not know.
+// From now on three signals end the process with the sentence and the exit code of an Error:
+// SIGFPE, where a CPU traps when a whole number is divided by zero (x86 does, Arm and RISC-V give a
+// number), SIGILL, an instruction that the CPU does not know, and SIGBUS, a mapped file that has
+// shrunk.
 void report_traps(const char* program, bool json);
 
 // Runs `body` and returns its exit code. An exception becomes one sentence on standard error, begun

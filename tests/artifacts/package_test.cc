@@ -57,6 +57,15 @@ TEST_F(PackageTest, OpensWithMetadata) {
   EXPECT_EQ(package.metadata_path, file("metadata.json"));
 }
 
+TEST_F(PackageTest, RefusesAMissingFileAlsoWhereNothingIsVerified) {
+  write_metadata("net");
+  std::filesystem::remove(file("model.params"));
+  for (const bool verify : {true, false}) {
+    EXPECT_TRUE(throws_error([&] { open(verify); }, ErrorKind::kFile,
+                             "model.params' is missing, although"));
+  }
+}
+
 TEST_F(PackageTest, RefusesEveryFileThatWasChangedSince) {
   write_metadata("net");
   for (const char* name : {"model.so", "model.json", "model.params"}) {

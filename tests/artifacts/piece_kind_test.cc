@@ -24,7 +24,7 @@ TEST(PieceKindTest, SaysThatPiecesWereSwapped) {
                            "there; the artifact's files were probably swapped"));
   folder.write("m.params", kGraphText);
   EXPECT_TRUE(throws_error([&] { check_piece_kind(folder / "m.params", PieceKind::kParams); },
-                           ErrorKind::kFormat, "m.params' is JSON text, but TVM parameters"));
+                           ErrorKind::kFormat, "m.params' is JSON text, but a .params file was"));
   EXPECT_TRUE(throws_error([&] { check_piece_kind(folder / "m.params", PieceKind::kLibrary); },
                            ErrorKind::kFormat, "but a compiled library (.so) was expected"));
 }

@@ -201,6 +201,8 @@ TEST_F(BadInputTest, ModelsThatFail) {
   expect_failure(ErrorKind::kModel, "divided a whole number by zero");
   artifact_.call("fused_unknown_instruction");
   expect_failure(ErrorKind::kIncompatible, "an instruction that this CPU does not know");
+  artifact_.call("fused_shortened_file");
+  expect_failure(ErrorKind::kFile, "a file became shorter while it was in use");
 }
 
 TEST_F(BadInputTest, Tensors) {
