@@ -53,8 +53,8 @@ if is_done; then
   exit 0
 fi
 
-"$PYTHON" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))' || die "$PYTHON \
-is $("$PYTHON" -V), and the pinned packages are for Python 3.9 to 3.12 (3.11 is tested): set \
+"$PYTHON" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' || die "$PYTHON \
+is $("$PYTHON" -V), and the pinned packages are for Python 3.10 to 3.12 (3.11 is tested): set \
 RUN_MODEL_PYTHON to such an interpreter."
 
 drop_stamp "$NAME"

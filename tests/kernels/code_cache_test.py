@@ -63,10 +63,12 @@ def test_the_entries_that_were_not_used_for_longest_are_dropped(folder, monkeypa
 
 
 def test_without_a_folder_that_can_be_written_it_compiles(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    for named in ("", str(tmp_path / "file" / "below")):
+    for named in ("", "off", str(tmp_path / "file" / "below")):
         monkeypatch.setenv(code_cache.FOLDER_VARIABLE, named)
         assert "define" in compile_one(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_several_at_once_do_not_disturb_each_other(folder):

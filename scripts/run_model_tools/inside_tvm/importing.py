@@ -1,6 +1,8 @@
 """A network's file -> Relay."""
 
+import sys
 from contextlib import nullcontext
+from types import ModuleType
 
 from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal, faster_import, operators, pad_channels
@@ -49,6 +51,7 @@ def read_onnx(model, request):
     import tvm
     from tvm import relay
 
+    know_element_types()
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
@@ -56,6 +59,19 @@ def read_onnx(model, request):
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         raise Refusal("model", node_at_work(error) + last_line(error)) from error
+
+
+def know_element_types():
+    """Makes `onnx.mapping`, whose table TVM's importer reads and later releases of onnx lack."""
+    try:
+        import onnx.mapping  # noqa: F401
+    except ImportError:
+        from onnx import helper
+
+        module = ModuleType("onnx.mapping")
+        module.TENSOR_TYPE_TO_NP_TYPE = {kind: helper.tensor_dtype_to_np_dtype(kind)
+                                         for kind in helper.get_all_tensor_dtypes() if kind}
+        sys.modules["onnx.mapping"] = module
 
 
 def node_at_work(error):

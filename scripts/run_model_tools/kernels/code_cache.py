@@ -17,7 +17,7 @@ from run_model_tools.environment import BUILD_DIR
 from run_model_tools.files import write_atomically
 
 FOLDER_VARIABLE = "RUN_MODEL_KERNEL_CACHE"
-"""Names another folder than the build's; empty, it keeps nothing."""
+"""Names another folder than the build's; empty or "off", as run_model has it, nothing is kept."""
 
 MOST_BYTES = 256 << 20
 _DIGEST_BYTES = 32
@@ -28,7 +28,7 @@ def folder() -> Path | None:
     named = os.environ.get(FOLDER_VARIABLE)
     if named is None:
         return BUILD_DIR / "cache" / "kernels"
-    return Path(named) if named else None
+    return None if named in ("", "off") else Path(named)
 
 
 def key_of(compiler: str, arguments: list[str], source: str, headers: Path) -> str:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import onnx
 import psutil
 import pytest
 from conftest import ROOT
@@ -13,6 +14,7 @@ from conftest import ROOT
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.building import record_kind
 from run_model_tools.inside_tvm.cpu import cpu_flags, x86_level
+from run_model_tools.inside_tvm.importing import know_element_types
 
 V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}
 V3 = V2 | {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
@@ -28,6 +30,20 @@ def test_levels_need_all_their_flags(flags, level):
 
 def test_this_machines_flags_are_read():
     assert cpu_flags() & {"sse2", "asimd", "fp", "neon"}
+
+
+def test_element_types_are_known_where_onnx_has_no_table_of_them_any_more(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx.mapping", None)
+    monkeypatch.delattr(onnx, "mapping", raising=False)
+    know_element_types()
+    from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
+
+    types = {"FLOAT": "float32", "UINT8": "uint8", "INT8": "int8", "UINT16": "uint16",
+             "INT16": "int16", "INT32": "int32", "INT64": "int64", "STRING": "object",
+             "BOOL": "bool", "FLOAT16": "float16", "DOUBLE": "float64", "UINT32": "uint32",
+             "UINT64": "uint64"}
+    assert {name: str(TENSOR_TYPE_TO_NP_TYPE[onnx.TensorProto.DataType.Value(name)])
+            for name in types} == types
 
 
 AUTOTVM = ('{"input": ["llvm", "dense_nopack.x86", [], {}], "config": {"index": 1}, '
