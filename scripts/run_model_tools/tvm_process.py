@@ -321,7 +321,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "wrong":
         return ToolError(FAILED_RUN, f"a kernel computes something wrong: {message}")
     if kind == "link":
-        return ToolError(MISMATCH, f"the library could not be linked: {message}")
+        # TVM's linker adds its command, hundreds of object files long.
+        said = message.partition("Command line:")[0].strip()
+        return ToolError(MISMATCH, f"the library could not be linked: {said}")
     trace = f"\n{error.get('trace', '')}" if os.environ.get(TRACE_VARIABLE) else ""
     return ToolError(1, f"TVM failed{_about(request)}: {message.rstrip('.')}; if this is no fault "
                         f"of the network, report it with what is printed with {TRACE_VARIABLE}=1."

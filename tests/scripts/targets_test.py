@@ -109,3 +109,10 @@ def test_a_target_that_nobody_knows_is_told_those_that_there_are():
                                  {"target": "raspberry"})
     assert error.code == USAGE
     assert "'raspberry'" in str(error) and "raspi4_aarch64" in str(error)
+
+
+def test_what_the_linker_says_is_told_without_its_command():
+    message = "Compilation error:\nld: No space left on device\n\nCommand line: g++ a.o b.o"
+    error = tvm_process._explain({"kind": "link", "message": message}, "python", {})
+    assert str(error) == ("the library could not be linked: Compilation error:\n"
+                          "ld: No space left on device")

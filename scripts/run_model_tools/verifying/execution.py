@@ -112,10 +112,10 @@ def run_program(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _compile(scratch: Path, compilers: list[list[str]]) -> Path:
     runner = scratch / "run_graph"
-    reason = "there is no C compiler"
+    reasons = []
     for command in compilers:
         if shutil.which(command[0]) is None:
-            reason = f"{command[0]} was not found"
+            reasons.append(f"{command[0]} was not found")
             continue
         # A C++ compiler, which links the library, has to be told that this is C.
         done = subprocess.run(
@@ -124,8 +124,8 @@ def _compile(scratch: Path, compilers: list[list[str]]) -> Path:
             capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return runner
-        reason = f"{command[0]} makes no program: {done.stderr.strip()[-300:]}"
-    raise NotRun(reason)
+        reasons.append(f"{command[0]} makes no program: {done.stderr.strip()[-300:]}")
+    raise NotRun("; ".join(reasons) or "there is no C compiler")
 
 
 def judge(done: subprocess.CompletedProcess[str], machine: Machine,

@@ -17,7 +17,7 @@ from run_model_tools.compiling import artifact, c_target
 from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import named_targets
-from run_model_tools.verifying import agreement, verification
+from run_model_tools.verifying import agreement, execution, verification
 from run_model_tools.verifying.execution import Machine, NotRun, judge
 from small_networks import save_network, save_two_by_two, weights
 
@@ -244,6 +244,12 @@ def test_a_network_of_8_bits_that_names_other_classes_is_refused(tmp_path: Path)
         verification.verify_int8(subject(4), views, 0.1, 0.98)
     with pytest.raises(ToolError, match="1 of 60 views"):
         verification.verify_int8(subject(1), views, 0.1, 1.0)
+
+
+def test_a_compiler_that_fails_is_named_beside_one_that_is_missing(tmp_path):
+    """As on a full disk, where g++ fails, and there is no clang."""
+    with pytest.raises(NotRun, match="^false makes no program: .*; no-such-cc was not found$"):
+        execution._compile(tmp_path, [["false"], ["no-such-cc"]])
 
 
 def test_a_division_of_whole_numbers_by_zero_is_named():
