@@ -24,8 +24,11 @@ _PASSING = {"Abs", "Add", "Clip", "Concat", "Div", "Expand", "Flatten", "Gather"
 _FRACTIONS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
 
 
-def keep_quotients(graph: Graph) -> None:
-    """Gives divisors an axis where a rounding of the quotient would show."""
+def keep_quotients(graph: Graph, is_open: bool = False) -> None:
+    """Gives divisors an axis where a rounding of the quotient would show.
+
+    is_open: the divisors may be others at other sizes, and are no powers of two there.
+    """
     readers: dict[str, list[NodeProto]] = {}
     for node in graph.nodes:
         for name in node.input:
@@ -42,7 +45,8 @@ def keep_quotients(graph: Graph) -> None:
         if divisor.array is None or divisor.array.size != 1 or not dividend.rank or (
                 divisor.elem_type not in _FRACTIONS):
             continue
-        if abs(math.frexp(number := float(divisor.array.item()))[0]) != 0.5 and number:
+        number = float(divisor.array.item())
+        if is_open or number and abs(math.frexp(number)[0]) != 0.5:
             node.input[1] = graph.constant(np.asarray(divisor.array).reshape(1)).name
 
 

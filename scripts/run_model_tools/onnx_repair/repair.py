@@ -76,7 +76,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
                 raise refused.with_extents(taken) from None
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs, counted = _outputs(walk, path, graph, scope)
-    keep_quotients(walk.graph)
+    keep_quotients(walk.graph, is_open)
     made = walk.graph.model(outputs)
     if counted:
         helper.set_model_props(made, {_COUNTED: " ".join(map(str, counted))})

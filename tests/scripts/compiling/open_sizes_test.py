@@ -277,6 +277,18 @@ CACHE = """(float[batch,words,4] x, float[rows,total] bias, float[batch,cached,4
     shares = Softmax<axis=-1>(masked)
     y = MatMul(shares, keys)
 }"""
+# A picture that is moved by what is computed of it, and its share of the height.
+MOVED = """(float[batch,2,height,width] x) => (float[] y, float[] z, float[] v) {
+    moves = Conv(x, w)
+    grid = Transpose<perm=[0,2,3,1]>(moves)
+    y = GridSample<align_corners=1, padding_mode="border">(x, grid)
+    z = GridSample<mode="bicubic", padding_mode="reflection">(x, grid)
+    all = Shape(x)
+    height = Gather(all, two)
+    number = Cast<to=1>(height)
+    share = Div(whole, number)
+    v = Mul(x, share)
+}"""
 SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
            "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
 PICTURE = {"twice": np.array([1, 1, 2, 2], np.float32), **SCALARS}
@@ -312,6 +324,7 @@ NETWORKS = {
     "windows_of_patches": (WINDOWS_OF_PATCHES, {**WINDOWS_OF_3, **weights(13, w=(2, 2, 8, 8))}),
     "surrounded": (SURROUNDED, {**WINDOWS_OF_3, **SCALARS, "edges": np.array([0, 0]),
                                 "three": np.array([6]), "inner": np.array([2, 3])}),
+    "moved": (MOVED, {"two": np.array(2), "whole": np.float32(2), **weights(14, w=(2, 2, 1, 1))}),
     "reflected": (REFLECTED, {"widths": np.array([0, 0, 2, 1, 0, 0, 1, 2])}),
     "strided": (STRIDED, {
         **SCALARS, "ends": np.array([4]), "halves": np.array([2, -1]), "steps": np.array([2, 2]),
@@ -342,6 +355,7 @@ UNSEEN = {
     "windows_of_patches": [{"batch": 2, "height": 33, "width": 101},
                            {"batch": 1, "height": 61, "width": 10}],
     "surrounded": [{"batch": 1, "height": 3, "width": 4}, {"batch": 2, "height": 41, "width": 33}],
+    "moved": [{"batch": 1, "height": 2, "width": 3}, {"batch": 2, "height": 35, "width": 14}],
     "reflected": [{"batch": 1, "height": 3, "width": 3}, {"batch": 2, "height": 9, "width": 4}],
     "strided": [{"batch": 1, "height": 3, "width": 41}, {"batch": 2, "height": 70, "width": 33}],
     "patches": [{"batch": 1, "height": 3, "width": 5}, {"batch": 2, "height": 40, "width": 13}],
@@ -359,6 +373,7 @@ LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "windowed": ("height", {"least": 1, "most": 4096, "step": 1}),
           "windows_of_patches": ("height", {"least": 9, "most": 4096, "step": 1}),
           "surrounded": ("height", {"least": 3, "most": 4096, "step": 1}),
+          "moved": ("height", {"least": 1, "most": 4096, "step": 1}),
           "reflected": ("height", {"least": 3, "most": 4096, "step": 1}),
           "strided": ("height", {"least": 1, "most": 4096, "step": 1}),
           "patches": ("height", {"least": 3, "most": 4096, "step": 1}),

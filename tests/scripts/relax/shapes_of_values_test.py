@@ -113,6 +113,34 @@ def test_functions_of_a_network_that_goes_as_it_is(tmp_path, command):
     assert json.loads(made.stdout)["metadata"]["verification"]["done"]
 
 
+def test_rows_are_repeated_as_often_as_computed(tmp_path, command):
+    """As today's exporter writes repeat_interleave, with a number of rows that is open: it computes
+    with a shape."""
+    save(tmp_path / "repeated.onnx", [
+        ("Abs", ["x"], ["size"]), ("Ceil", ["size"], ["whole"]),
+        ("Cast", ["whole"], ["often"], "often", {"to": TensorProto.INT64}),
+        ("CumSum", ["often", "zero"], ["ends"]), ("Gather", ["ends", "last"], ["total"]),
+        ("Range", ["zero", "total", "one"], ["places"]),
+        ("Unsqueeze", ["ends", "ones"], ["column"]), ("Less", ["places", "column"], ["ahead"]),
+        ("Cast", ["ahead"], ["ahead1"], "ahead", {"to": TensorProto.INT64}),
+        ("ReduceSum", ["ahead1", "zeros"], ["left"], "left", {"keepdims": 0}),
+        ("Shape", ["x"], ["rows"]), ("Sub", ["rows", "left"], ["row"]),
+        ("Gather", ["x", "row"], ["y"])], ["rows"], [("y", TensorProto.FLOAT, ["n"])],
+        {"zero": np.array(0), "one": np.array(1), "last": np.array(-1), "ones": [1], "zeros": [0]})
+    made = command("compile_model", "repeated.onnx", "--dynamic", "--out", "out", "--json",
+                   "--preprocessing", "none", cwd=tmp_path)
+    assert json.loads(made.stdout)["metadata"]["verification"]["done"]
+    for rows in (1, 7):
+        x = np.random.default_rng(rows).uniform(-4, 4, rows).astype(np.float32)
+        np.savez(tmp_path / "in.npz", x)
+        tvm_process.call("run_relax", None, inputs=[str(tmp_path / "in.npz")],
+                         outputs=str(tmp_path),
+                         library=str(tmp_path / "out/repeated/native/model.so"))
+        with np.load(tmp_path / "0.npz") as file:
+            np.testing.assert_array_equal(
+                file["arr_0"], np.repeat(x, np.ceil(abs(x)).astype(int)))
+
+
 @pytest.mark.parametrize("flags, limit, said", [
     ((), 100.0, "output 'i' was empty for all inputs"), (("--no-verify",), 0.0, "not asked for")])
 def test_what_was_not_compared_is_refused(tmp_path, command, flags, limit, said):

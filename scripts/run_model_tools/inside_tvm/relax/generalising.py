@@ -17,6 +17,12 @@ SAME_EXTENTS = "run_model_same_extents"
 """The function (tensor, [result]) that gives its argument, and an error if the result's extents are
 others.  TVM 0.27 crashes on match_cast."""
 
+_MOST_NUMBERS = 64
+"""In a constant that is made of extents."""
+
+_TOPS = (1, 2)
+"""What is divided by extents."""
+
 
 class Differs(Exception):
     """Why the readings are not one network of any size."""
@@ -310,11 +316,16 @@ class _Generaliser:
             return relax.const(first, str(first.dtype))
         if len({(a.shape, str(a.dtype)) for a in arrays}) > 1:
             return self._filled(relax, arrays)
-        if first.size > 64 or not all(np.array_equal(a, np.round(a)) for a in arrays):
+        parts = _whole_parts(arrays) if first.size <= _MOST_NUMBERS else None
+        if parts is None:
             raise Differs("a constant has other values at some sizes than at others")
-        numbers = [self._number(n, ()) for n in zip(*(a.ravel() for a in arrays))]
+        top, whole, below = parts
+        numbers = [self._number(n, ()) for n in zip(*(a.ravel() for a in whole))]
         made = relax.op.shape_to_tensor(relax.ShapeExpr(numbers))
-        return relax.op.astype(relax.op.reshape(made, first.shape), str(first.dtype))
+        made = relax.op.astype(relax.op.reshape(made, first.shape), str(first.dtype))
+        if top:
+            made = relax.op.divide(relax.const(top, str(first.dtype)), made)
+        return made if below == 1 else relax.op.divide(made, relax.const(below, str(first.dtype)))
 
     def _filled(self, relax, arrays):
         first = arrays[0]
@@ -332,6 +343,26 @@ class _Generaliser:
         for name, function in others[0].items():
             if not all(name in other and _same(function, other[name]) for other in others[1:]):
                 raise Differs("a loop that TVM's importer makes (%s) has fixed extents" % name)
+
+
+def _whole_parts(arrays):
+    """(top, whole numbers for each array, below) such that the arrays are these numbers / below, or
+    top / these numbers: halves of extents, and what a place is multiplied by for its share of one.
+    None if they are neither."""
+    kind = arrays[0].dtype
+    if all(np.array_equal(a, np.round(a)) for a in arrays):
+        return 0, arrays, 1
+    if kind.kind != "f" or not all(np.isfinite(a).all() for a in arrays):
+        return None
+    if all(np.array_equal(2 * a, np.round(2 * a)) for a in arrays):
+        return 0, [2 * a for a in arrays], 2
+    for top in _TOPS:
+        if all(a.all() for a in arrays):
+            whole = [np.round(top / a.astype(np.float64)) for a in arrays]
+            if all((abs(w) < 2 ** 24).all() and w.all() and np.array_equal(
+                    kind.type(top) / w.astype(kind), a) for w, a in zip(whole, arrays)):
+                return top, whole, 1
+    return None
 
 
 def _same(a, b):
