@@ -70,6 +70,62 @@ def test_suppression_inside_a_network(tmp_path, command):
         np.testing.assert_array_equal(file["arr_1"], expected[1])
 
 
+def save_open_detector(path):
+    """Boxes around the places of a picture of any size, numbered by Range, of which torchvision
+    suppresses those of other classes apart, and none in a branch of its own."""
+    def branch(name, node):
+        return helper.make_graph([node], name, [], [
+            helper.make_tensor_value_info(node.output[0], TensorProto.INT64, None)])
+
+    branches = {
+        "then_branch": branch("none", helper.make_node("Identity", ["nothing"], ["of_none"])),
+        "else_branch": branch("some", helper.make_node("Squeeze", ["column", "one"], ["of_some"]))}
+    weights = np.random.default_rng(2).standard_normal((6, 3, 1, 1)).astype(np.float32)
+    save(path, [
+        ("Conv", ["x", "w"], ["a"]), ("Reshape", ["a", "rows"], ["r"]),
+        ("Split", ["r", "parts"], ["sizes", "logits"], "split", {"axis": 1}),
+        ("Shape", ["x"], ["all"]), ("Gather", ["all", "two"], ["height"]),
+        ("Gather", ["all", "three"], ["width"]), ("Mul", ["height", "width"], ["count"]),
+        ("Range", ["zero0", "count", "one0"], ["numbers"]),
+        ("Cast", ["numbers"], ["places"], "places", {"to": TensorProto.FLOAT}),
+        ("Exp", ["sizes"], ["extents"]), ("Sub", ["places", "extents"], ["low"]),
+        ("Add", ["places", "extents"], ["high"]),
+        ("Concat", ["low", "high"], ["corners"], "corners", {"axis": 1}),
+        ("Transpose", ["corners"], ["boxes"], "boxes", {"perm": [0, 2, 1]}),
+        ("NonMaxSuppression", ["boxes", "logits", "most", "iou", "least"], ["kept"]),
+        ("Gather", ["kept", "last"], ["column"], "column", {"axis": 1}),
+        ("Shape", ["boxes"], ["many"]), ("ReduceProd", ["many"], ["size"], "size", {"keepdims": 0}),
+        ("Equal", ["size", "zero0"], ["is_none"]),
+        ("If", ["is_none"], ["which"], "which", branches),
+        ("Slice", ["which", "zero", "twenty"], ["best"]),
+        ("Gather", ["boxes", "best"], ["some"], "some", {"axis": 1}),
+        ("Squeeze", ["some", "zero"], ["left"])], [1, 3, "height", "width"],
+        [("left", TensorProto.FLOAT, ["n", 4]), ("kept", TensorProto.INT64, ["m", 3])],
+        {"w": weights, "rows": [1, 6, -1], "parts": [2, 4], "two": np.array(2), "zero": [0],
+         "three": np.array(3), "zero0": np.array(0), "one0": np.array(1), "most": [2 ** 63 - 1],
+         "iou": np.float32(0.3), "least": np.float32(0.2), "last": [2], "one": [1],
+         "twenty": [20], "nothing": np.zeros(0, np.int64)})
+
+
+def test_suppression_in_pictures_of_any_size(tmp_path, command):
+    save_open_detector(tmp_path / "detector.onnx")
+    made = command("compile_model", "detector.onnx", "--dynamic", "--out", "out", "--json",
+                   "--preprocessing", "none", cwd=tmp_path)
+    assert json.loads(made.stdout)["metadata"]["verification"]["done"]
+    session = onnxruntime.InferenceSession(str(tmp_path / "detector.onnx"))
+    for shape in ((1, 3, 5, 4), (1, 3, 21, 34)):
+        x = np.random.default_rng(shape[2]).standard_normal(shape).astype(np.float32)
+        np.savez(tmp_path / "in.npz", x=x)
+        subprocess.run(
+            [os.environ["RUN_MODEL_PROGRAM"], "detector", "out", "--inputs", "in.npz", "--outputs",
+             "out.npz"], cwd=tmp_path, check=True, capture_output=True, text=True)
+        expected = session.run(None, {"x": x})
+        assert len(expected[1]) > 5
+        with np.load(tmp_path / "out.npz") as file:
+            np.testing.assert_allclose(file["output_0"], expected[0], rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(file["output_1"], expected[1])
+
+
 def test_outputs_have_as_many_rows_as_a_run_finds(tmp_path, command):
     save_detector(tmp_path / "detector.onnx", 0.7)
     made = command("compile_model", "detector.onnx", "--compiler", "auto", "--out", "out", "--json",

@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm.relax import (
     open_kernels,
     open_sizes,
     recurrent,
+    unrepaired,
 )
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import Code, rewrite, wanted_isa
@@ -78,9 +79,11 @@ def _on_kernels(tvm, request, target, folder, code):
             return rewrite(module, target, request, code)
         except own_kernels.Unusable:
             pass  # Step by step it can be compiled nevertheless.
-    module = read_onnx(tvm, request)
+    is_repaired = "unrepaired" not in request
+    module = read_onnx(tvm, request) if is_repaired else unrepaired.read(
+        tvm, request, target, folder, code)
     try:
-        if "unrepaired" in request:
+        if not is_repaired:
             return open_kernels.rewritten(module, target, request, folder, code)
         return rewrite(module, target, request, code)
     except own_kernels.Unusable as error:
@@ -177,8 +180,10 @@ def describe(tvm, function):
             return [tensor(None, kind)]
         return [one for field in fields for one in tensors(field)]
 
+    # The function's own type forgets all extents of a result where one depends on values.
+    result = getattr(function.body, "body", function.body)
     return {"inputs": [tensor(str(p.name), p.ty) for p in function.params],
-            "outputs": tensors(function.ret_ty)}
+            "outputs": tensors(result.ty)}
 
 
 def _make_target(tvm, text):

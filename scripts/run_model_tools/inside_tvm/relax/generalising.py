@@ -10,12 +10,9 @@ compared when the network runs.
 import numpy as np
 
 from run_model_tools.inside_tvm import called_operator
+from run_model_tools.inside_tvm.relax import same_extents
 from run_model_tools.inside_tvm.relax.extents import Extents, NoExpression
 from run_model_tools.onnx_repair.open_extents import COUNTING
-
-SAME_EXTENTS = "run_model_same_extents"
-"""The function (tensor, [result]) that gives its argument, and an error if the result's extents are
-others.  TVM 0.27 crashes on match_cast."""
 
 _MOST_NUMBERS = 64
 """In a constant that is made of extents."""
@@ -145,8 +142,7 @@ class _Generaliser:
         made = builder.emit(made)
         kind = self._kind(relax, [v.ty for v in variables], made.ty, near, made)
         if kind is not None:
-            made = builder.emit(relax.op.call_dps_packed(
-                SAME_EXTENTS, relax.Tuple([made]), kind))
+            made = builder.emit(same_extents.of(made, kind))
         self._remember(variables, made)
 
     def _remember(self, variables, made):

@@ -1,15 +1,10 @@
 """An ONNX file -> Relax."""
 
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.operators.onnx_converters import to_bfloat16
-
-_OF_SHAPES = {"Cast", "CastLike", "Concat", "ConstantOfShape", "Equal", "Expand", "Gather",
-              "Reshape", "Resize", "Shape", "Slice", "Squeeze", "Where"}
-"""What the importer makes of shapes as they are."""
 
 
 def read_onnx(tvm, request):
@@ -28,7 +23,7 @@ def read_onnx(tvm, request):
                   for value in model.graph.input}
         shapes.update({name: list(shape) for name, shape in request["shapes"].items()})
     try:
-        with operators_instead_of_loops(tvm), shapes_as_tensors(), to_bfloat16(tvm):
+        with operators_instead_of_loops(tvm), to_bfloat16(tvm):
             return from_onnx(model, shape_dict=shapes, sanitize_input_names=False)
     except Exception as error:
         raise Refusal("model", last_line(error)) from error
@@ -87,29 +82,3 @@ def operators_instead_of_loops(tvm):
         relax.BlockBuilder.emit_te = plain
         for operator in (onnx_frontend.Min, onnx_frontend.Max):
             del operator._impl_v1
-
-
-@contextmanager
-def shapes_as_tensors():
-    """Has the importer take numbers of shapes in all operators: it refuses most of them."""
-    from tvm import relax
-    from tvm.relax.frontend.onnx import onnx_frontend
-
-    importer = onnx_frontend.ONNXGraphImporter
-    plain = importer._construct_nodes
-
-    def construct(self, graph):
-        for node in graph.node:
-            shapes = {} if node.op_type in _OF_SHAPES else {
-                name: self._nodes[name] for name in node.input
-                if isinstance(getattr(self._nodes.get(name), "ty", None), relax.ShapeType)}
-            self._nodes.update({name: self.bb.emit(relax.op.shape_to_tensor(shape))
-                                for name, shape in shapes.items()})
-            plain(self, SimpleNamespace(node=[node]))
-            self._nodes.update(shapes)
-
-    importer._construct_nodes = construct
-    try:
-        yield
-    finally:
-        importer._construct_nodes = plain

@@ -4,7 +4,7 @@ import json
 
 from run_model_tools.errors import last_line
 from run_model_tools.inside_tvm import Refusal
-from run_model_tools.inside_tvm.relax import recurrent
+from run_model_tools.inside_tvm.relax import recurrent, same_extents
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.open_kernels import OpenKernels
@@ -24,25 +24,6 @@ static int fail_with(const char *text, long long number) {
   }
   message[at] = 0;
   return fail(message);
-}
-
-static int copy(const Tensor *from, Tensor *to) {
-  __builtin_memcpy(data(to), data(from), bytes(from));
-  return 0;
-}
-
-/* (tensor, [the same]) */
-EXPORTED __tvm_ffi_run_model_same_extents(void *self, const Any *values, int count, Any *result) {
-  (void)self, (void)result;
-  const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
-  Tensor *to = from ? tensor(&values[1]) : 0;
-  if (!to || from->ndim != to->ndim) return refuse();
-  for (int i = 0; i < from->ndim; ++i) {
-    if (from->shape[i] != to->shape[i])
-      return fail("the network does not take inputs of these sizes: inside of it, extents that "
-                  "have to be equal are not");
-  }
-  return copy(from, to);
 }
 """
 
@@ -92,7 +73,8 @@ def read(tvm, request, target, folder, code):
         raise Refusal("open", last_line(error)) from error
     kernels = OpenKernels(target, request)
     module = kernels.rewritten(module)
-    kernels.add_to(code, target, folder, _C_SOURCE + source + recurrent.C_SOURCE)
+    kernels.add_to(code, target, folder, "".join([
+        _C_SOURCE, same_extents.C_SOURCE, source, recurrent.C_SOURCE]))
     return module, kernels.report(module, opened["reason"])
 
 

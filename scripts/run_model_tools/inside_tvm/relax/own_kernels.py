@@ -14,6 +14,14 @@ class Code:
         self.objects = []
         """Paths of object files."""
 
+    def add_c(self, text, name, target, folder):
+        """Functions in C, as an object file in `folder`."""
+        from run_model_tools.kernels.c_compiler import c_to_object, target_flags
+
+        path = folder / (name + ".o")
+        c_to_object(text, target_flags(dict(target.attrs)), path, ())
+        self.objects.append(str(path))
+
     def files(self, target, folder):
         """The paths of all object files, those of layers in `folder`."""
         if not self.layers and not self.kernels:
