@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from run_model_tools import tvm_process
 from run_model_tools.compiling import (
     artifact,
@@ -42,7 +44,7 @@ from run_model_tools.kernels.convolutions import winograd_bytes
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import check_crop, check_levels
-from run_model_tools.published.describing import Description, describe
+from run_model_tools.published.describing import Description, describe, full_masks
 from run_model_tools.source_model import Shapes, SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target
 from run_model_tools.tasks import presets
@@ -230,8 +232,9 @@ def check_flags(args: argparse.Namespace, target: Target) -> None:
                                "int8, which is judged on its --calibration pictures: leave it out.")
 
 
-def _source(args: argparse.Namespace) -> SourceModel:
-    frozen = read_frozen(args.freeze)
+def _source(args: argparse.Namespace, published: dict[str, np.ndarray]) -> SourceModel:
+    """published: further inputs that are constants."""
+    frozen = {**read_frozen(args.freeze), **published}
     if not is_tflite(args.model):
         return read_model(args.model, frozen, args.outputs)
     for flag, value in (("--freeze", frozen), ("--outputs", args.outputs)):
@@ -282,13 +285,18 @@ def make_job(args: argparse.Namespace) -> Job:
                                "letters, digits and ._+- only.")
     check_flags(args, target)
     given = dict(parse_shape(text) for text in args.shape)
-    model = _source(args)
+    model = _source(args, {})
+    masks = full_masks(args, model, given)
+    if masks:
+        model = _source(args, masks)
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
         if item not in [i.name for i in model.inputs]:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
     said = _described(args, model, given)
+    said.notes.extend(f"{name} is no input but ones, since a picture fills the other one "
+                      f"(--shape {name}:... keeps it)" for name in masks)
     described = said.preprocessing
     if args.verify_with is not None:
         calibration_pictures.stated(described, "--verify-with")

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.errors import ToolError
+import numpy as np
+
+from run_model_tools.errors import MISMATCH, ToolError
 from run_model_tools.files import read_json
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import check_crop, check_levels
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.published import (
     image_processors,
+    open_clip_models,
     tflite_metadata,
     timm_models,
     transformers_tasks,
@@ -26,6 +29,8 @@ from run_model_tools.source_model import ModelInput, Shapes, SourceModel
 from run_model_tools.tasks import presets
 from run_model_tools.tasks.description import check_tasks
 from run_model_tools.tasks.fit import Output, check_fit
+
+_MASK = "pixel_mask"
 
 
 @dataclass
@@ -61,48 +66,80 @@ def describe(args: argparse.Namespace, model: SourceModel, shapes: Shapes | None
     found.tasks = tasks or found.tasks
     found.preprocessing, found.labels = preprocessing.from_flags(
         args, model.path, default or found.preprocessing,
-        functools.partial(_read_preprocessing, _picture_of(model, shapes or {})))
+        functools.partial(_read_preprocessing, _picture_of(model, shapes or {}), found.notes))
     return found
 
 
-def _read_preprocessing(picture: _Picture | None, path: Path,
+def full_masks(args: argparse.Namespace, model: SourceModel, shapes: Shapes,
+               ) -> dict[str, np.ndarray]:
+    """The mask of a picture's pixels that transformers' detectors take beside it, where their
+    processor lies beside the model and no flag says anything of either: all of them, since what
+    prepares pictures here fills the input with one (transformers.js does the same)."""
+    picture = _picture_of(model, shapes)
+    mask = next((one for one in model.inputs if one.name == _MASK and one.dtype.kind in "biu"
+                 and len(one.shape or ()) == 3), None)
+    if (mask is None or mask.shape is None or picture is None or mask.name in shapes
+            or args.preprocessing is not None or model.file_format != "onnx"
+            or model.path.with_suffix(".model.json").exists()
+            or not any(image_processors.is_image_processor(image_processors.inside(value))
+                       for _, value in _Search(model, shapes, Description()).json_files(
+                           image_processors.FILE, image_processors.PROCESSOR_FILE))):
+        return {}
+    sides = [1, *(picture.size or (1, 1))]
+    return {mask.name: np.ones([extent or side for extent, side in zip(mask.shape, sides)],
+                               mask.dtype)}
+
+
+def _read_preprocessing(picture: _Picture | None, notes: list[str], path: Path,
                         ) -> tuple[Preprocessing | None, str | None]:
     """preprocessing.read_file(), also of Hugging Face's files; raises ToolError (3, 4)."""
-    spec = _hugging_faces(read_json(path), picture, str(path))
+    spec = _hugging_faces(read_json(path), picture, str(path), notes)
     return (spec, None) if spec is not None else preprocessing.read_file(path)
 
 
-def _hugging_faces(value: Any, picture: _Picture | None, what: str) -> Preprocessing | None:
+def _hugging_faces(value: Any, picture: _Picture | None, what: str, notes: list[str],
+                   ) -> Preprocessing | None:
     """None of what is no file of its."""
+    value = image_processors.inside(value)
+    side = None if picture is None else picture.side
     if image_processors.is_image_processor(value):
-        return image_processors.preprocessing_of(value, what)
+        return image_processors.preprocessing_of(value, what,
+                                                 None if picture is None else picture.size, notes)
     if timm_models.is_timm(value):
-        return timm_models.preprocessing_of(value, what, None if picture is None else picture.side)
+        return timm_models.preprocessing_of(value, what, side)
+    if open_clip_models.is_open_clip(value):
+        return open_clip_models.preprocessing_of(value, what, side)
     return None
 
 
 @dataclass(frozen=True)
 class _Picture:
-    """A network's only input, which is a picture's by its shape."""
+    """A network's only input that is a picture's by its shape."""
 
     given: ModelInput
     shape: tuple[int | None, ...]
     layout: str
 
     @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width, where both are known."""
+        height, width = (self.shape[self.layout.index(axis)] for axis in "HW")
+        return None if height is None or width is None else (height, width)
+
+    @property
     def side(self) -> int | None:
         """Of a square one."""
-        sides = {extent for axis, extent in zip(self.layout, self.shape) if axis in "HW"}
-        return next(iter(sides)) if len(sides) == 1 else None
+        return self.size[0] if self.size is not None and len(set(self.size)) == 1 else None
 
 
 def _picture_of(model: SourceModel, shapes: Shapes) -> _Picture | None:
-    if len(model.inputs) != 1:
+    """The only input of four axes, if it is a picture's; others are texts, masks, numbers."""
+    found = [(given, shape) for given in model.inputs
+             if len(shape := shapes.get(given.name) or given.shape or ()) == 4]
+    if len(found) != 1:
         return None
-    (given,) = model.inputs
-    shape = shapes.get(given.name) or given.shape or ()
-    layout = next((name for name, axis in (("NCHW", 1), ("NHWC", 3))
-                   if len(shape) == 4 and shape[axis] == 3), None)
+    given, shape = found[0]
+    layout = next((name for name, axis in (("NCHW", 1), ("NHWC", 3)) if shape[axis] == 3), None)
     return None if layout is None else _Picture(given, shape, layout)
 
 
@@ -136,14 +173,16 @@ class _Search:
         return [*self._in_the_file(lambda: self._fitting(self._by_ultralytics[1]),
                                    self._classifiers_preprocessing),
                 *((str(path), functools.partial(self._preprocessing, path, value))
-                  for path, value in self._json_files(image_processors.FILE,
-                                                      transformers_tasks.FILE))]
+                  for path, value in self.json_files(image_processors.FILE,
+                                                      image_processors.PROCESSOR_FILE,
+                                                  *open_clip_models.FILES,
+                                                  transformers_tasks.FILE))]
 
     def tasks(self) -> list[_Candidate]:
         return [*self._in_the_file(lambda: self._of_network(self._by_ultralytics[0]),
                                    self._classifiers_tasks),
                 *((str(path), functools.partial(self._tasks, path, value))
-                  for path, value in self._json_files(transformers_tasks.FILE))]
+                  for path, value in self.json_files(transformers_tasks.FILE))]
 
     def _in_the_file(self, by_ultralytics: Callable[[], Any], by_metadata: Callable[[], Any],
                      ) -> list[_Candidate]:
@@ -178,14 +217,20 @@ class _Search:
             self._metadata, self._picture.given, str(self._model.path)))
 
     def _preprocessing(self, path: Path, value: Any) -> Preprocessing | None:
-        spec = _hugging_faces(value, self._picture, str(path))
+        if self._picture is None:
+            return None
+        spec = _hugging_faces(value, self._picture, str(path), self._found.notes)
+        if spec is not None and self._picture.layout == "NHWC":
+            raise ToolError(MISMATCH, "it is about a network of PyTorch, whose pictures are NCHW; "
+                                      "this one's are NHWC, and somebody may have made it for "
+                                      f"other numbers: if not, add --preprocessing {path}")
         return None if spec is None else self._fitting(spec)
 
     def _tasks(self, path: Path, value: Any) -> list[dict[str, Any]]:
         return self._of_network(transformers_tasks.tasks_of(value, self._model.outputs)
                                 if transformers_tasks.is_configuration(value) else [], path)
 
-    def _json_files(self, *names: str) -> list[tuple[Path, Any]]:
+    def json_files(self, *names: str) -> list[tuple[Path, Any]]:
         """What cannot be read, or is no JSON, is somebody else's."""
         found = []
         for path in (folder / name for folder in self._folders for name in names):

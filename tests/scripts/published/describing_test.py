@@ -5,15 +5,17 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from run_model_tools.compiling import compile_model
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.published import tflite_metadata, ultralytics
-from run_model_tools.published.describing import describe
+from run_model_tools.published.describing import describe, full_masks
 from run_model_tools.tasks import presets
 from run_model_tools.tflite.model import properties_behind, read_tflite
 
@@ -24,11 +26,15 @@ CLASSES = {"architectures": ["ViTForImageClassification"], "model_type": "vit",
 PICTURE = (1, 3, 32, 32)
 
 
-def model_of(folder, outputs, properties=None, shape=PICTURE):
-    """A file whose outputs have these shapes by name; nothing of it is run."""
+def model_of(folder, outputs, properties=None, shape=PICTURE, others=None):
+    """A file whose outputs have these shapes by name; nothing of it is run.
+
+    others: further inputs of whole numbers."""
     graph = helper.make_graph(
         [helper.make_node("ConstantOfShape", ["shape"], [name]) for name in outputs], "net",
-        [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape),
+         *(helper.make_tensor_value_info(name, TensorProto.INT64, dims)
+           for name, dims in (others or {}).items())],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
          for name, dims in outputs.items()],
         [helper.make_tensor("shape", TensorProto.INT64, [1], [1])])
@@ -109,6 +115,59 @@ def test_timms_file(tmp_path):
     (tmp_path / "config.json").rename(other)
     assert described(model).preprocessing is None
     assert described(model, "--preprocessing", str(other)).preprocessing == spec
+
+
+def test_files_of_networks_for_pictures_and_texts(tmp_path):
+    """transformers 5 writes the image processor into another file, beside the tokenizer's."""
+    put(tmp_path, "processor_config.json", {"image_processor": VIT, "processor_class": "CLIP"})
+    model = model_of(tmp_path, {"y": (1, 3)}, others={"input_ids": (1, 7)})
+    assert described(model).preprocessing.std == (0.25,) * 3
+    model = model_of(tmp_path, {"y": (1, 3)}, others={"other_pixels": PICTURE})
+    assert (described(model).preprocessing, described(model).notes) == (None, [])
+
+
+@pytest.mark.parametrize("name,value", [
+    ("preprocess_cfg.json", {"size": [32, 32], "resize_mode": "squash"}),
+    ("open_clip_config.json", {"model_cfg": {"embed_dim": 8}, "preprocess_cfg": {
+        "resize_mode": "shortest", "interpolation": "bicubic"}})])
+def test_open_clips_files(tmp_path, name, value):
+    put(tmp_path, name, value)
+    spec = described(model_of(tmp_path, {"y": (1, 3)})).preprocessing
+    assert spec.resizer == "pil-bicubic" and round(spec.mean[0], 3) == 0.481
+    assert spec.crop == (32 if "open" in name else None)
+
+
+@pytest.mark.parametrize("name,value", [
+    ("preprocessor_config.json", VIT),
+    ("config.json", {"architecture": "vit", "pretrained_cfg": {"input_size": [3, 32, 32]}})])
+def test_files_of_pytorch_are_not_taken_for_networks_that_were_made_anew(tmp_path, name, value):
+    """Taggers of anime pictures have timm's file beside a network that wants BGR of 0 to 255."""
+    put(tmp_path, name, value)
+    said = described(model_of(tmp_path, {"y": (1, 3)}, shape=(1, 32, 32, 3)))
+    assert said.preprocessing is None and "this one's are NHWC" in said.notes[0]
+
+
+def test_masks_of_whole_pictures_are_constants(tmp_path, monkeypatch):
+    put(tmp_path, "preprocessor_config.json", VIT)
+    args = argparse.Namespace(preprocessing=None)
+
+    def masks(args, shapes=None, **others):
+        return full_masks(args, model_of(tmp_path / "onnx", {"y": (1, 3)}, others=others,
+                                         shape=(1, 3, None, 48)), shapes or {})
+
+    size = {"pixel_values": (1, 3, 32, 48)}
+    assert masks(args, pixel_mask=(None, 64, 64))["pixel_mask"].shape == (1, 64, 64)
+    assert masks(args, size, pixel_mask=("b", "h", "w"))["pixel_mask"].shape == (1, 32, 48)
+    assert np.all(masks(args, size, pixel_mask=(1, 8, 8))["pixel_mask"] == 1)
+    assert masks(args, size, other=(1, 64, 64)) == {}
+    assert masks(args, {"pixel_mask": (1, 64, 64)}, pixel_mask=("b", "h", "w")) == {}
+    assert masks(argparse.Namespace(preprocessing="none"), pixel_mask=(1, 64, 64)) == {}
+    monkeypatch.setattr("sys.argv", ["compile_model", str(tmp_path / "onnx" / "model.onnx"),
+                                     "--shape", "pixel_values:1,3,32,48"])
+    job = compile_model.make_job(compile_model.parse_arguments())
+    assert list(job.shapes) == ["pixel_values"] and "pixel_mask is no input" in job.notes[-1]
+    (tmp_path / "preprocessor_config.json").unlink()
+    assert masks(args, pixel_mask=(1, 64, 64)) == {}
 
 
 DETECTOR = {"architectures": ["RTDetrV2ForObjectDetection"], "model_type": "rt_detr_v2",

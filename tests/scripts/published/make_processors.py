@@ -1,6 +1,8 @@
-"""Makes data/processors.json: pictures as transformers' and timm's own code prepares them.
+"""Makes data/processors.json: pictures as transformers', timm's and open_clip's own code prepares
+them.
 
-Run in the environment of scripts/requirements-exporting.txt, with scripts/ in PYTHONPATH.  Of a
+Run in the environment of scripts/requirements-exporting.txt and open_clip_torch 3.3, with scripts/
+in PYTHONPATH.  Of a
 picture a few numbers of the tensor are kept.  The pictures are such that Pillow 13, which that
 environment has, resizes them as earlier releases do (preprocess/resizers.h).
 """
@@ -15,6 +17,7 @@ import numpy as np
 import timm
 import torchvision
 import transformers
+from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 from timm.data import create_transform, resolve_data_config
 
@@ -25,6 +28,7 @@ PICTURES = [(60, 41, 1), (50, 60, 2)]
 KEPT = 12
 
 BOTH, SHORT = {"height": 24, "width": 27}, {"shortest_edge": 24}
+BOUNDED = {"shortest_edge": 24, "longest_edge": 34}
 SQUARE, CROP = {"height": 24, "width": 24}, {"height": 21, "width": 21}
 MEANS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 # By Pillow, byte for byte, and below by torchvision, which differs by one level.
@@ -49,10 +53,16 @@ PILLOW: list[tuple[str, dict[str, Any]]] = [
     ("CLIP", {"size": SHORT, "crop_size": CROP, "do_rescale": False, "image_mean": [100.0] * 3,
               "image_std": [50.0] * 3}),
     ("ViT", {"size": BOTH, "do_normalize": False, "resample": 3}),
+    ("LayoutLMv3", {"size": BOTH, "apply_ocr": False}), ("Detr", {"size": BOUNDED, **MEANS}),
+    ("Yolos", {"size": {"shortest_edge": 32, "longest_edge": 64}, **MEANS}),
+    ("DPT", {"size": {"height": 28, "width": 28}, "keep_aspect_ratio": True,
+             "ensure_multiple_of": 7, **MEANS}),
 ]
 TORCHVISION: list[tuple[str, dict[str, Any]]] = [
     ("DINOv3ViT", {"size": BOTH, **MEANS}), ("Tipsv2", {"size": BOTH}),
     ("ViT", {"size": BOTH, **MEANS}), ("CLIP", {"size": SHORT, "crop_size": CROP, **MEANS}),
+    ("Sam2", {"size": BOTH, **MEANS}), ("RfDetr", {"size": BOTH, **MEANS}),
+    ("DepthPro", {"size": BOTH, **MEANS}),
 ]
 # As files on the hub say it that were written before transformers 4.25.
 OLD: list[tuple[str, dict[str, Any]]] = [
@@ -66,6 +76,15 @@ OLD: list[tuple[str, dict[str, Any]]] = [
               "resample": 3, "size": 24, **MEANS}),
     ("Segformer", {"do_normalize": True, "do_resize": True, "reduce_labels": True, "resample": 2,
                    "size": 24, **MEANS}),
+    ("Detr", {"do_normalize": True, "do_resize": True, "format": "coco_detection", "max_size": 34,
+              "size": 24, **MEANS}),
+]
+OPEN_CLIP: list[dict[str, Any]] = [
+    {"size": [21, 21], "mode": "RGB", "interpolation": "bicubic", "resize_mode": "shortest",
+     "fill_color": 0, "mean": MEANS["image_mean"], "std": MEANS["image_std"]},
+    {"size": 21, "interpolation": "bilinear", "resize_mode": "squash", "mean": [0.5] * 3,
+     "std": [0.5] * 3},
+    {"size": [21, 21], "resize_mode": "longest", "fill_color": 7},
 ]
 TIMM = ("resnet50.a1_in1k", "cspdarknet53.ra_in1k", "coat_lite_medium_384.in1k",
         "dm_nfnet_f0.dm_in1k", "vit_base_patch16_224.augreg_in21k_ft_in1k")
@@ -107,6 +126,13 @@ def of_timm(name: str) -> dict[str, Any]:
                          for picture in PICTURES]}
 
 
+def of_open_clip(config: dict[str, Any]) -> dict[str, Any]:
+    does = image_transform_v2(PreprocessCfg(**config), is_train=False)
+    return {"config": config, "levels": 0.02,
+            "pictures": [kept(does(Image.fromarray(pattern(*picture))).numpy())
+                         for picture in PICTURES]}
+
+
 def of_torchvision(name: str) -> dict[str, Any]:
     does = torchvision.models.get_weight(name).transforms()
     return {"config": {"weights": name}, "levels": 0.02,
@@ -120,6 +146,7 @@ def main() -> None:
     made += [of_transformers(*one, "Pil", old=True) for one in OLD]
     made += [of_timm(name) for name in TIMM]
     made += [of_torchvision(name) for name in WEIGHTS]
+    made += [of_open_clip(config) for config in OPEN_CLIP]
     DATA.parent.mkdir(exist_ok=True)
     cases = ",\n".join(json.dumps(case) for case in made)
     DATA.write_text(f'{{"pictures": {json.dumps(PICTURES)}, "cases": [\n{cases}]}}\n')

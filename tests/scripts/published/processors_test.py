@@ -11,7 +11,7 @@ from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.fixtures.made_pictures import pattern
 from run_model_tools.pictures.preprocess import preprocess
 from run_model_tools.pictures.preprocessing import of_weights
-from run_model_tools.published import image_processors, timm_models
+from run_model_tools.published import image_processors, open_clip_models, timm_models
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "processors.json").read_text())
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 24, "width": 24},
@@ -22,20 +22,23 @@ TIMM = {"input_size": [3, 224, 224], "crop_pct": 0.9, "mean": [0.5] * 3, "std": 
 def name_of(case):
     config = case["config"]
     return (config.get("image_processor_type") or config.get("feature_extractor_type")
-            or config.get("architecture") or config["weights"])
+            or config.get("architecture") or config.get("weights") or config["resize_mode"])
 
 
-def spec_of(config):
+def spec_of(config, size):
     if "weights" in config:
         return of_weights(config["weights"])
-    reader = timm_models if timm_models.is_timm(config) else image_processors
-    return reader.preprocessing_of(config, "x")
+    if open_clip_models.is_open_clip(config):
+        return open_clip_models.preprocessing_of(config, "x")
+    if timm_models.is_timm(config):
+        return timm_models.preprocessing_of(config, "x")
+    return image_processors.preprocessing_of(config, "x", size)
 
 
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=name_of)
 def test_pictures_are_prepared_as_their_own_code_does(case):
-    spec = spec_of(case["config"])
     for picture, expected in zip(GOLDEN["pictures"], case["pictures"]):
+        spec = spec_of(case["config"], tuple(expected["shape"][1:]))
         made = preprocess(pattern(*picture), spec, (1, *expected["shape"]), "float32", "NCHW")
         got = made.tensor.ravel()
         places = np.linspace(0, got.size - 1, len(expected["values"])).astype(int)
@@ -48,8 +51,13 @@ def test_pictures_are_prepared_as_their_own_code_does(case):
 @pytest.mark.parametrize("change,words", [
     ({"image_processor_type": "SamImageProcessor"}, "is of SamImageProcessor, which is not one of"),
     ({"resample": 1}, "by the filter Lanczos"),
-    ({"size": {"shortest_edge": 24}}, "leaves the long side"),
-    ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, "bounds the short and the long side"),
+    ({"size": {"shortest_edge": 24}}, "the network's is open"),
+    ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, "the network's is open"),
+    ({"size": {"shortest_edge": 24, "longest_edge": 40}, "do_center_crop": True},
+     "bounds the long side"),
+    ({"do_pad": True, "pad_size": {"height": 40, "width": 40}}, "pads pictures to"),
+    ({"do_crop_margin": True}, "has do_crop_margin"),
+    ({"image_processor_type": "RfDetrImageProcessor", "resample": 3}, "there are cv2-linear"),
     ({"size": {"max_pixels": 1000}}, "has a size of {'max_pixels': 1000}"),
     ({"size": None}, "has a size of None"),
     ({"do_resize": False}, "does not resize"),
@@ -59,6 +67,7 @@ def test_pictures_are_prepared_as_their_own_code_does(case):
     ({"rescale_factor": 0}, "has a rescale_factor of 0"),
     ({"do_flip_channel_order": True}, "known of MobileViT only"),
     ({"keep_aspect_ratio": True}, "follows the picture's"),
+    ({"keep_aspect_ratio": True, "do_center_crop": True}, "and crops"),
     ({"do_center_crop": True, "crop_size": {"height": 20, "width": 10}}, "that is no square"),
     ({"do_center_crop": True, "crop_size": 30}, "at most resize"),
 ])
@@ -66,6 +75,54 @@ def test_what_has_no_equal_is_refused(change, words):
     with pytest.raises(ToolError, match=words) as refused:
         image_processors.preprocessing_of({**VIT, **change}, "it")
     assert refused.value.code == MALFORMED_FILE
+
+
+BOUNDED = {"shortest_edge": 800, "longest_edge": 1333}
+
+
+@pytest.mark.parametrize("change,size,made", [
+    ({"size": BOUNDED}, (800, 1066), None), ({"size": BOUNDED}, (750, 1333), None),
+    ({"size": BOUNDED}, (1333, 750), None), ({"size": BOUNDED}, (640, 640), "800x800"),
+    ({"size": BOUNDED}, (800, 1400), "1333x762"),
+    ({"size": {"shortest_edge": 24}}, (24, 90), None),
+    ({"size": {"shortest_edge": 24}}, (48, 90), "45x24"),
+    ({"size": {"height": 28, "width": 28}, "keep_aspect_ratio": True, "ensure_multiple_of": 14},
+     (28, 42), None),
+    ({"size": {"height": 28, "width": 28}, "keep_aspect_ratio": True, "ensure_multiple_of": 14},
+     (56, 56), "28x28"),
+    ({"image_processor_type": "YolosImageProcessor", "size": BOUNDED}, (800, 1066), "1056x800"),
+    ({"image_processor_type": "YolosImageProcessor", "size": BOUNDED}, (800, 1056), None),
+    # As transformers.js reads one number: bounds of both sides.
+    ({"feature_extractor_type": "ImageFeatureExtractor", "image_processor_type": None, "size": 32},
+     (32, 32), None),
+    ({"feature_extractor_type": "ImageFeatureExtractor", "image_processor_type": None, "size": 32},
+     (32, 48), "32x21"),
+])
+def test_what_keeps_proportions_is_taken_where_it_makes_the_networks_size(change, size, made):
+    notes = []
+    if made is None:
+        spec = image_processors.preprocessing_of({**VIT, **change}, "it", size, notes)
+        assert spec.fit == "squash" and f"squashed to {size[1]}x{size[0]}" in notes[0]
+    else:
+        with pytest.raises(ToolError, match=f"makes those of {size[1]}x{size[0]} {made}"):
+            image_processors.preprocessing_of({**VIT, **change}, "it", size, notes)
+
+
+def test_transformers_js_normalises_only_where_it_is_said():
+    """Its own processor, of networks such as RMBG and MODNet."""
+    said = {**VIT, "image_processor_type": "ImageFeatureExtractor"}
+    assert image_processors.preprocessing_of(said, "it").mean == (0.0,) * 3
+    spec = image_processors.preprocessing_of({**said, "do_normalize": True}, "it")
+    assert (spec.fit, spec.resizer, spec.mean) == ("squash", "pil-bilinear", (0.5,) * 3)
+
+
+@pytest.mark.parametrize("change,words", [
+    ({"interpolation": "nearest"}, "resizes by 'nearest'"), ({"resize_mode": "x"}, "resize_mode"),
+    ({"size": [21, 22]}, "of a square"), ({"size": None}, "of a square"),
+    ({"mean": [0.5]}, "mean is"), ({"resize_mode": "longest", "fill_color": 300}, "pad is 300")])
+def test_what_open_clip_says_and_has_no_equal_is_refused(change, words):
+    with pytest.raises(ToolError, match=words):
+        open_clip_models.preprocessing_of({"resize_mode": "shortest", "size": 21, **change}, "it")
 
 
 JUNK = [None, True, -1, 0, 1e-320, 1e300, float("nan"), "x", [], [1], [[]], {}, {"height": []}]
@@ -76,6 +133,7 @@ JUNK = [None, True, -1, 0, 1e-320, 1e300, float("nan"), "x", [], [1], [[]], {}, 
 def test_anything_else_is_taken_or_refused_in_a_sentence(case):
     config = case["config"]
     is_timm = timm_models.is_timm(config)
+    reader = open_clip_models if open_clip_models.is_open_clip(config) else image_processors
     said = config["pretrained_cfg"] if is_timm else config
     for key in said:
         for junk in JUNK:
@@ -84,7 +142,7 @@ def test_anything_else_is_taken_or_refused_in_a_sentence(case):
                 if is_timm:
                     timm_models.preprocessing_of({"pretrained_cfg": changed}, "it", 21)
                 else:
-                    image_processors.preprocessing_of(changed, "it")
+                    reader.preprocessing_of(changed, "it")
             except ToolError as error:
                 assert str(error).startswith("it")
 
