@@ -16,12 +16,14 @@ from run_model_tools.inside_tvm import bounded_fusion, is_supported
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
 from run_model_tools.inside_tvm.operators.own_operators import once
-from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped
+from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped, without_fence
 
 # Operators on whole numbers, and on flags, that NumPy has under the same names.
 _OF_NUMBERS = ("add", "subtract", "multiply", "maximum", "minimum", "less", "less_equal", "greater",
                "greater_equal", "equal", "not_equal")
 _OF_FLAGS = ("logical_and", "logical_or", "equal", "not_equal")
+
+_LEAST_DIVISOR = 1e-30
 
 
 def prepare_environment():
@@ -79,17 +81,35 @@ def _first_passes(tvm):
     from run_model_tools.inside_tvm import simplification
 
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
-    return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
+    return [(name, _fold_scales(tvm, item) if name == "FoldScaleAxis"
              else simplification.simplify_expr(tvm, item) if name.startswith("SimplifyExpr")
              else item)
             for name, item in ((str(item.info.name), item) for item in passes)]
 
 
-def _parts_in_turn(tvm, sequence):
-    """A sequence of passes that folds constants itself, with NumPy first."""
+def _fold_scales(tvm, sequence):
+    """TVM's FoldScaleAxis, a sequence of passes that folds constants itself, with NumPy first.
+
+    It makes (x + b / s) * s of x * s + b, to bring s into the weights that follow: NaN where a
+    trained network's normalisation has a channel of 0.  What s multiplies is not looked through
+    there; it still goes into weights before it.
+    """
     from tvm import relay
 
+    def fenced(call, args):
+        if getattr(call.op, "name", None) != "multiply" or not any(
+                _may_not_divide(relay, a) for a in call.args):
+            return None
+        return relay.annotation.stop_fusion(
+            relay.Call(call.op, args, call.attrs, call.type_args, call.span))
+
     def run(mod):
+        if is_plain(tvm, mod):
+            mod = mapped(relay, mod, fenced)
+        mod = in_turn(mod)
+        return mapped(relay, mod, without_fence) if is_plain(tvm, mod) else mod
+
+    def in_turn(mod):
         for part in sequence.passes:
             if str(part.info.name) == "FoldConstant":
                 mod = fold_with_numpy(relay, mod)
@@ -97,6 +117,13 @@ def _parts_in_turn(tvm, sequence):
         return mod
 
     return run
+
+
+def _may_not_divide(relay, operand):
+    """Whether it is a constant with numbers by which others become infinite."""
+    if not isinstance(operand, relay.Constant) or not operand.data.dtype.startswith("float"):
+        return False
+    return bool((abs(operand.data.numpy()) < _LEAST_DIVISOR).any())
 
 
 def _run_passes(tvm, relay, mod, target, passes):

@@ -44,6 +44,11 @@ def mapped(relay, mod, change):
     return with_body(relay, mod, changed[body]) if body in changed else mod
 
 
+def without_fence(call, args):
+    """What is behind a fence that stopped a pass, for mapped()."""
+    return args[0] if getattr(call.op, "name", None) == "annotation.stop_fusion" else None
+
+
 def with_body(relay, mod, body):
     """The module with another body of main, with types."""
     main = mod["main"]

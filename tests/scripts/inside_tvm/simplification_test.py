@@ -7,7 +7,7 @@ import onnx
 import pytest
 from tvm_outputs import compiled_outputs
 
-from small_networks import network, run_onnxruntime
+from small_networks import network, run_onnxruntime, weights
 
 FLOAT, UINT8, INT32, INT64, UINT32 = 1, 2, 6, 7, 12
 # By what becomes of it: the nodes before the last, and the last one.
@@ -59,16 +59,40 @@ def model() -> onnx.ModelProto:
     return network(f"({inputs}) => ({outputs}) {{ {nodes} }}", CONSTANTS, 17)
 
 
+def scaled_channels() -> onnx.ModelProto:
+    """Normalisations before convolutions, with channels of 0 and next to it, as trained networks
+    have them."""
+    scales = np.float32([0.5, 0, 1e-39, 2]).reshape(1, 4, 1, 1)
+    return network("""(float[1,4,5,5] x) => (float[1,3,3,3] y, float[1,3,3,3] z) {
+        a = Mul(x, s)
+        b = Add(a, shifts)
+        y = Conv(b, w)
+        r = Relu(b)
+        z = Conv(r, v)
+    }""", {"s": scales, **weights(7, shifts=(1, 4, 1, 1), w=(3, 4, 3, 3), v=(3, 4, 3, 3))})
+
+
+CHANNELS = {"x": np.random.default_rng(8).standard_normal((1, 4, 5, 5)).astype(np.float32)}
+
+
 @pytest.fixture(scope="module", params=["relay", pytest.param("relax", marks=pytest.mark.full)])
 def outputs(tmp_path_factory: pytest.TempPathFactory,
-            request: pytest.FixtureRequest) -> list[np.ndarray]:
+            request: pytest.FixtureRequest) -> dict[str, list[list[np.ndarray]]]:
     folder = tmp_path_factory.mktemp("simplified")
-    return compiled_outputs(folder, {"net": (model(), [given()])}, compiler=request.param)["net"][0]
+    return compiled_outputs(folder, {"net": (model(), [given()]),
+                                     "channels": (scaled_channels(), [CHANNELS])},
+                            compiler=request.param)
 
 
 def test_results_are_those_of_the_network(outputs):
     wanted = run_onnxruntime(model(), given())
-    for name, want, have in zip(NODES, wanted, outputs, strict=True):
+    for name, want, have in zip(NODES, wanted, outputs["net"][0], strict=True):
         assert want.any()
         assert have.dtype == want.dtype
         np.testing.assert_allclose(have, want, rtol=1e-5, err_msg=name)
+
+
+def test_factors_of_nothing_do_not_divide(outputs):
+    wanted = run_onnxruntime(scaled_channels(), CHANNELS)
+    for want, have in zip(wanted, outputs["channels"][0], strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)

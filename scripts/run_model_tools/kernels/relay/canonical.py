@@ -8,7 +8,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from run_model_tools.inside_tvm.plain_graphs import mapped, nodes_of, with_body
+from run_model_tools.inside_tvm.plain_graphs import mapped, nodes_of, with_body, without_fence
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.channels import slice_indices
@@ -25,7 +25,7 @@ def keep_scales(mod: tvm.IRModule, fold: Callable[[tvm.IRModule], tvm.IRModule])
     """fold(mod), where `fold` is TVM's FoldScaleAxis: only factors that are constants go into the
     weights of convolutions.  With others, such as the gates of squeeze-and-excite blocks, weights
     would have to be made anew for every picture.  Products of whole numbers stay such."""
-    return mapped(relay, fold(mapped(relay, mod, _fenced)), _without_fence)
+    return mapped(relay, fold(mapped(relay, mod, _fenced)), without_fence)
 
 
 def with_plain_prelu(mod: tvm.IRModule) -> tvm.IRModule:
@@ -52,10 +52,6 @@ def _fenced(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
     fenced = [relay.annotation.stop_fusion(a) for a in args]
     return relay.annotation.stop_fusion(
         relay.Call(call.op, fenced, call.attrs, call.type_args, call.span))
-
-
-def _without_fence(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
-    return args[0] if operator(call) == "annotation.stop_fusion" else None
 
 
 def _plain_prelu(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
