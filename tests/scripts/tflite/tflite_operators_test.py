@@ -92,8 +92,23 @@ def spectra() -> Operators:
         found = n.add("RFFT2D", [x, n.whole(rows, columns)], [n.tensor(shape, "complex64")])
         flat = (1, 6 if rows == 1 else rows, half)
         moved = n.add("RESHAPE", [found, n.whole(*flat)], [n.tensor(flat, "complex64")])
-        for code in ("REAL", "IMAG", "COMPLEX_ABS"):
+        for code in ("REAL", "IMAG", "COMPLEX_ABS", "CAST"):
             n.gives(code, [moved], flat)
+    return n
+
+
+def split_into_nothing() -> Operators:
+    """As tf.signal.frame takes the axes of a signal apart."""
+    n = Operators()
+    for lengths in ((4, 6, 0), (0, 3, -1), (-1, 0, 10)):
+        extents = [10 - sum(length for length in lengths if length > 0) if length == -1 else length
+                   for length in lengths]
+        parts = [n.tensor((1, 6, extent)) for extent in extents]
+        n.add("SPLIT_V", [n.x, n.whole(*lengths), n.constant(np.int32(2))], parts,
+              "SplitVOptions", NumSplits=len(parts))
+        n.outputs += [part for part, extent in zip(parts, extents) if extent]
+        n.gives("CONCATENATION", parts[::-1], (1, 6, 10), options="ConcatenationOptions",
+                Axis=2)
     return n
 
 
@@ -273,7 +288,8 @@ def volumes() -> Operators:
 NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "long_numbers": long_numbers,
             "spectra": spectra, "convolutions": convolutions, "options": options,
             "products": products, "segments": segments, "volumes": volumes, "strided": strided,
-            "rows_of_batches": rows_of_batches, "whole_numbers": whole_numbers, "boxes": boxes}
+            "rows_of_batches": rows_of_batches, "whole_numbers": whole_numbers, "boxes": boxes,
+            "split_into_nothing": split_into_nothing}
 
 
 def gives_what_litert_gives(networks: dict[str, Operators], folder: Path) -> None:

@@ -114,9 +114,13 @@ def _gather(converter, op):
 
 
 def _cast(converter, op):
-    """LiteRT casts the whole numbers of a quantized tensor, and not what they stand for."""
+    """LiteRT casts the whole numbers of a quantized tensor, and not what they stand for, and of
+    complex numbers the real parts."""
     source, target = (converter.graph.tensors[int(i)] for i in (op.Inputs(0), op.Outputs(0)))
-    x, kind = _inputs(converter, op)[0], target.dtype
+    if target.dtype == COMPLEX:
+        raise Refusal("model", "it makes complex numbers of others (CAST)")
+    x = _parts(converter, op)[0] if source.dtype == COMPLEX else _inputs(converter, op)[0]
+    kind = target.dtype
     if source.is_whole or target.is_whole:
         raise Refusal("model", "it casts (CAST) the quantized tensor %s; use QUANTIZE or DEQUANTIZE"
                       % (source if source.is_whole else target).name)

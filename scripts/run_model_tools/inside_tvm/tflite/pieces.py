@@ -1,4 +1,4 @@
-"""SLICE, STRIDED_SLICE, CONCATENATION and DYNAMIC_UPDATE_SLICE of TensorFlow Lite.
+"""SLICE, STRIDED_SLICE, SPLIT_V, CONCATENATION and DYNAMIC_UPDATE_SLICE of TensorFlow Lite.
 
 Loops write row by row into a tensor by joining what lies before the row, the row and what lies
 behind it.  What was joined is remembered, so that a part of it is the piece that it came from: of a
@@ -141,6 +141,30 @@ def _concatenation(converter, op):
     return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
 
 
+def _split(converter, op):
+    """Parts of given lengths, also of none: tf.signal.frame, and with it tf.signal.stft, takes the
+    axes before and behind its own so."""
+    data, lengths, axis = (int(index) for index in op.InputsAsNumpy())
+    shape, sizes = converter.shape_of(data), converter.known_numbers(lengths)
+    if 0 not in sizes:
+        return converter.convert_split_v(op)
+    axis = converter.known_numbers(axis)[0] % len(shape)
+    rest = shape[axis] - sum(size for size in sizes if size != -1)
+    sizes = [rest if size == -1 else size for size in sizes]
+    if min(sizes) < 0 or sum(sizes) != shape[axis]:
+        raise Refusal("model", "it splits (SPLIT_V) an axis of %d into parts of %s"
+                      % (shape[axis], ", ".join(map(str, sizes))))
+    whole, parts, start = converter.value(data), [], 0
+    for index, size in zip(op.OutputsAsNumpy(), sizes):
+        begin, end = [0] * len(shape), list(shape)
+        begin[axis], end[axis] = start, start + size
+        start += size
+        converter.found_shapes[int(index)] = [b - a for a, b in zip(begin, end)]
+        part = converter.pieces.part(whole, shape, begin, end)
+        parts.append(whole if part is None else part)
+    return parts if len(parts) > 1 else parts[0]
+
+
 def _update(converter, op):
     """The first input with the second one in it from the place on that the third one says, or as
     near to it as there is room."""
@@ -165,5 +189,5 @@ def _update(converter, op):
 
 
 CONVERTERS = {"SLICE": _slice, "STRIDED_SLICE": _strided_slice, "CONCATENATION": _concatenation,
-              "DYNAMIC_UPDATE_SLICE": _update}
+              "SPLIT_V": _split, "DYNAMIC_UPDATE_SLICE": _update}
 """By operators' names, functions of the importer's converter and one operator."""
