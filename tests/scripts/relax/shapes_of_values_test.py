@@ -117,7 +117,7 @@ def test_suppression_in_pictures_of_any_size(tmp_path, command):
         x = np.random.default_rng(shape[2]).standard_normal(shape).astype(np.float32)
         np.savez(tmp_path / "in.npz", x=x)
         subprocess.run(
-            [os.environ["RUN_MODEL_PROGRAM"], "detector", "out", "--inputs", "in.npz", "--outputs",
+            [host_program("run_model"), "detector", "out", "--inputs", "in.npz", "--outputs",
              "out.npz"], cwd=tmp_path, check=True, capture_output=True, text=True)
         expected = session.run(None, {"x": x})
         assert len(expected[1]) > 5

@@ -43,7 +43,8 @@ _OTHERS = ("but those of products, convolutions and operators on numbers and row
 _ANY = "run_model_any_"
 _PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose",
              "relax.nn.conv2d_transpose")
-_POOLINGS = tuple("relax.nn.%s_pool%dd" % (what, axes) for what in ("max", "avg") for axes in (1, 2))
+_POOLINGS = ("relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.avg_pool1d",
+             "relax.nn.avg_pool2d")
 
 
 class _Epilogue:
