@@ -333,8 +333,9 @@ class OpenKernels:
         if found is None or str(attrs.layout) != "NCHW" or not all(
                 map(is_float32, (call, call.args[0]))):
             return None
-        return self._call("resize", lambda name: _source("f32-open-resize.c.in", name, **found),
-                          [call.args[0]], call.ty, {"kernel": "resize"})
+        return self._call("resize", lambda name: _source(
+            "f32-open-resize.c.in", name, **self._isa.defines(), **found), [call.args[0]], call.ty,
+            {"kernel": "resize"})
 
     def _pooled(self, call, name):
         from run_model_tools.kernels.relax.open_pictures import Pooling, pooling_source
