@@ -258,3 +258,14 @@ def test_large_matrices_are_refused(op, domain):
         model, inputs = one(op, [noise(*shape)], domain=domain)
         with pytest.raises(ToolError, match=said):
             repaired(model, inputs)
+
+
+@pytest.mark.parametrize("constants", [(), (0,), (1,), (2,)])
+def test_truth_values_are_chosen_as_onnxruntime_can(constants):
+    """It has no Where of them, as masks that are filled become."""
+    condition = np.array([[True], [False], [True], [False]])
+    x, y = noise(4, 5) > 0, noise(5) > 0
+    model, inputs = one("Where", [condition, x, y], constants=constants)
+    have, = run(repaired(model, inputs), inputs)
+    assert have.dtype == bool
+    np.testing.assert_array_equal(have, np.where(condition, x, y))

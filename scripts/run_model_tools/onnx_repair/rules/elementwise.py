@@ -173,6 +173,11 @@ def where(walk: Walk, node: Node) -> Value:
         for chosen, found in ((x, condition.array.all()), (y, not condition.array.any())):
             if found and chosen.shape == shape:
                 return chosen
+    if x.elem_type == TensorProto.BOOL:
+        # ONNX Runtime has no Where of these, so that nothing could be compared.
+        here, elsewhere = (walk.graph.op("And", *pair) for pair in (
+            (condition, x), (walk.graph.op("Not", condition), y)))
+        return walk.graph.op("Or", here, elsewhere)
     return walk.graph.op("Where", condition, x, y)
 
 
