@@ -62,9 +62,10 @@ class OpenKernels:
         self._names = {}
         """Of functions, by their kind and code without a name."""
         self._sources = {}
-        self._layers = {}
         self._notes = {}
-        """Of functions, by name: C code, the layer that it calls, and what reports say."""
+        """Of functions, by name: C code, and what reports say."""
+        self._layers = []
+        """That functions call."""
         self.reason = ""
         self._isa = None
         try:
@@ -252,15 +253,15 @@ class OpenKernels:
                 operands.append(None)
             else:
                 return None
-        layer = open_blocks.layer_of(weights, self._isa, epilogue and epilogue.program,
-                                     tuple(operands))
-        if layer is None:
+        layers = open_blocks.layers_of(weights, self._isa, epilogue and epilogue.program,
+                                       tuple(operands))
+        if not layers:
             return None
         inputs = [rows, *(e for e, array in zip(epilogue.operands if epilogue else (), operands)
                           if array is None)]
-        return self._call("rows", lambda name: open_blocks.source(name, layer),
-                          inputs + [_constant(array) for array in layer.constants], kind,
-                          dict(layer.note, rows="any"), layer)
+        return self._call("rows", lambda name: open_blocks.source(name, layers),
+                          inputs + [_constant(array) for array in layers[0].constants], kind,
+                          dict(layers[0].note, rows="any"), layers)
 
     def _convolution(self, call, picture, weights, epilogue, kind):
         from run_model_tools.kernels.relax import open_convolution
@@ -356,7 +357,7 @@ class OpenKernels:
         return self._call("pool", lambda name: pooling_source(name, pooling, self._isa),
                           [call.args[0]], call.ty, {"kernel": "pool"})
 
-    def _call(self, kind, source, arguments, result, note, layer=None):
+    def _call(self, kind, source, arguments, result, note, layers=()):
         """A call of the function with this code, which is made once."""
         from tvm import relax
 
@@ -366,8 +367,7 @@ class OpenKernels:
             self._names[key] = name
             self._sources[name] = source(name)
             self._notes[name] = dict(note, extents="any")
-            if layer is not None:
-                self._layers[name] = layer
+            self._layers += layers
         return relax.op.call_dps_packed(self._names[key], relax.Tuple(arguments), result)
 
     def add_to(self, code, target, folder, also=""):
@@ -382,7 +382,7 @@ class OpenKernels:
             return str(path)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             code.objects += pool.map(compiled, enumerate(sources))
-        code.kernels += self._layers.values()
+        code.kernels += self._layers
 
     def report(self, module, why):
         """metadata.json's "kernels"; `why` the network is none for the other kernels."""
