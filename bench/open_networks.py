@@ -1,6 +1,7 @@
-"""Three networks with open extents, as exporters write them: an encoder of texts like BERT (4
-layers of 256 numbers), a detector of pictures like YOLO (three scales, 80 classes), and a
-classifier of a table's rows (two hidden layers of 64 numbers)."""
+"""Networks with open extents, as exporters write them: an encoder of texts like BERT (4 layers of
+256 numbers), a detector of pictures like YOLO (three scales, 80 classes), a classifier of pictures
+like MobileNet (inverted residuals), a segmenter of pictures like U-Net, and a classifier of a
+table's rows (two hidden layers of 64 numbers)."""
 
 from __future__ import annotations
 
@@ -44,11 +45,16 @@ class Builder:
                          self.random(_WIDE))
 
     def convolution(self, x: str, inner: int, outer: int, side: int = 3, stride: int = 1) -> str:
-        pad = side // 2
-        weights = self.random(outer, inner, side, side, scale=(2 / (inner * side * side)) ** 0.5)
-        found = self.node("Conv", x, weights, self.random(outer), kernel_shape=[side, side],
-                          pads=[pad] * 4, strides=[stride, stride])
+        found = self.linear_convolution(x, inner, outer, side, stride)
         return self.node("Mul", found, self.node("Sigmoid", found))
+
+    def linear_convolution(self, x: str, inner: int, outer: int, side: int, stride: int = 1,
+                           group: int = 1) -> str:
+        of_group = inner // group
+        weights = self.random(outer, of_group, side, side,
+                              scale=(2 / (of_group * side * side)) ** 0.5)
+        return self.node("Conv", x, weights, self.random(outer), kernel_shape=[side, side],
+                         pads=[side // 2] * 4, strides=[stride, stride], group=group)
 
     def write(self, path: Path, inputs: dict[str, tuple[int, list[str | int]]], output: str,
               shape: list[str | int]) -> Path:
@@ -132,6 +138,51 @@ def write_detector(path: Path) -> Path:
     y = b.node("Sigmoid", b.node("Concat", *found, axis=2))
     return b.write(path, {"images": (TensorProto.FLOAT, ["batch", 3, "height", "width"])}, y,
                    ["batch", 84, "anchors"])
+
+
+def write_mobile(path: Path) -> Path:
+    """float32 [batch, 3, height, width] -> [batch, 100]."""
+    b = Builder()
+    x = b.node("HardSwish", b.linear_convolution("images", 3, 16, 3, 2))
+    inner = 16
+    for outer, side, stride, count in ((24, 3, 2, 2), (40, 5, 2, 3), (96, 3, 2, 3), (160, 5, 2, 2)):
+        for number in range(count):
+            wide = 4 * inner
+            y = b.node("HardSwish", b.linear_convolution(x, inner, wide, 1))
+            y = b.node("HardSwish", b.linear_convolution(
+                y, wide, wide, side, stride if number == 0 else 1, wide))
+            y = b.linear_convolution(y, wide, outer, 1)
+            x = y if number == 0 else b.node("Add", x, y)
+            inner = outer
+    x = b.node("HardSwish", b.linear_convolution(x, inner, 640, 1))
+    x = b.node("Flatten", b.node("GlobalAveragePool", x))
+    return b.write(path, {"images": (TensorProto.FLOAT, ["batch", 3, "height", "width"])},
+                   b.dense(x, 640, 100), ["batch", 100])
+
+
+def write_segmenter(path: Path) -> Path:
+    """float32 [batch, 3, height, width], sides of whole 8s -> [batch, 2, height, width]."""
+    b = Builder()
+    twice = b.constant([1, 1, 2, 2], np.float32)
+
+    def block(x: str, inner: int, outer: int) -> str:
+        for channels in (inner, outer):
+            x = b.linear_convolution(x, channels, outer, 3)
+            x = b.node("Relu", b.node("InstanceNormalization", x, b.constant(
+                np.ones(outer), np.float32), b.random(outer)))
+        return x
+
+    x, channels, beside = block("images", 3, 32), 32, []
+    for _ in range(3):
+        beside.append((x, channels))
+        x = block(b.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), channels, 2 * channels)
+        channels *= 2
+    for other, fewer in reversed(beside):
+        x = b.node("Resize", x, "", twice, mode="linear")
+        x = block(b.node("Concat", other, x, axis=1), channels + fewer, fewer)
+        channels = fewer
+    return b.write(path, {"images": (TensorProto.FLOAT, ["batch", 3, "height", "width"])},
+                   b.linear_convolution(x, channels, 2, 1), ["batch", 2, "height", "width"])
 
 
 def write_table(path: Path) -> Path:
