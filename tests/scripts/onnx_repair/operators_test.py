@@ -269,3 +269,11 @@ def test_truth_values_are_chosen_as_onnxruntime_can(constants):
     have, = run(repaired(model, inputs), inputs)
     assert have.dtype == bool
     np.testing.assert_array_equal(have, np.where(condition, x, y))
+
+
+@pytest.mark.parametrize("sides", [(), (6, 7)])
+def test_normalised_batches_of_open_sizes_are_products_and_sums(sides):
+    """Which become part of what computes x."""
+    given = [noise(2, 5, *sides), noise(5), noise(5) * 2, noise(5) + 1, np.abs(noise(5)) + 0.01]
+    model, inputs = one("BatchNormalization", given, constants=(1, 2, 3, 4), epsilon=1e-3)
+    assert operators(check(model, inputs, is_open=True)) == ["Mul", "Add"]
