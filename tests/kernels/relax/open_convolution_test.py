@@ -59,6 +59,8 @@ CASES = {
     "3x3 of groups": ((48, 16, 3, 3), (1, 1), (2, 1), (1, 1), 3, True, [(2, 6, 9)]),
     "stride 2": ((9, 5, 3, 3), (2, 2), (1, 1), (1, 1), 1, True, [(1, 1, 1), (2, 9, 20)]),
     "1x1": ((12, 10, 1, 1), (1, 1), (0, 0), (1, 1), 1, True, [(1, 1, 1), (2, 9, 13)]),
+    "1x1 of groups": ((14, 700, 1, 1), (1, 1), (0, 0), (1, 1), 2, False, [(1, 4, 12), (2, 40, 5)]),
+    "one place of stride 2": ((9, 7, 1, 1), (2, 2), (0, 0), (1, 1), 1, True, [(2, 9, 13)]),
     "depthwise": ((6, 1, 5, 3), (1, 2), (2, 1), (1, 1), 6, True, [(1, 1, 4), (2, 9, 40)]),
     "depthwise 3x3": ((5, 1, 3, 3), (1, 1), (1, 1), (1, 1), 5, False,
                       [(1, 1, 1), (1, 70, 75), (1, 5, 2000)]),
@@ -102,6 +104,7 @@ def test_equals_the_definition(tmp_path, isa):
             np.testing.assert_allclose(result, want, rtol=0, atol=3e-6 * np.sqrt(
                 weights[0].size) * 4, err_msg=f"{name} {(count, height, width)}")
     assert kernels["winograd"] == [name for name in CASES if name.startswith("3x3")]
+    assert kernels["pointwise"] == [name for name in CASES if name.startswith("1x1")]
     assert len(kernels["depthwise"]) == 7
 
 

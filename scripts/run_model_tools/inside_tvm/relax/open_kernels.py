@@ -270,6 +270,8 @@ class OpenKernels:
         layouts = ("NCW", "OIW") if axes == 1 else ("NCHW", "OIHW")
         if axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts:
             return None
+        if weights.size == weights.shape[0] * weights.shape[1] and any(map(int, attrs.padding)):
+            return None
         operands = epilogue.operands if epilogue else []
         is_full = tuple(same_extents(extents_of(one), kind.shape.values) for one in operands)
         for operand, full in zip(operands, is_full):

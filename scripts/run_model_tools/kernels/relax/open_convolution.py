@@ -1,5 +1,6 @@
-"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in,
-c/f32-open-winograd.c.in for windows of 3x3, c/f32-open-depthwise.c.in)."""
+"""Convolutions of open extents, as functions that Relax calls (c/f32-open-convolution.c.in;
+c/f32-open-pointwise.c.in for windows of 1x1, c/f32-open-winograd.c.in for such of 3x3, and
+c/f32-open-depthwise.c.in)."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _FEWEST_FOR_WINOGRAD = 16
 saves."""
 _MOST_PLACES_OF_DEPTHWISE = 64
 """Its code names each place in the window."""
-_TEMPLATES = {"convolution": "f32-open-convolution.c.in", "winograd": "f32-open-winograd.c.in",
-              "depthwise": "f32-open-depthwise.c.in"}
+_TEMPLATES = {"convolution": "f32-open-convolution.c.in", "pointwise": "f32-open-pointwise.c.in",
+              "winograd": "f32-open-winograd.c.in", "depthwise": "f32-open-depthwise.c.in"}
 
 
 @dataclass
@@ -54,13 +55,15 @@ def just_the_product() -> Program:
 
 
 def kernel(conv: OpenConvolution) -> str:
-    """"winograd" (minimal filtering), "depthwise", or "convolution" for all others."""
+    """"winograd" (minimal filtering), "depthwise", "pointwise", or "convolution" for all others."""
     count, channels, height, width = conv.weights.shape
     if channels == 1 and conv.groups > 1 and height * width <= _MOST_PLACES_OF_DEPTHWISE:
         return "depthwise"
     if ((height, width) == (3, 3) and conv.strides == conv.dilation == (1, 1)
             and min(count // conv.groups, channels) >= _FEWEST_FOR_WINOGRAD):
         return "winograd"
+    if (height, width) == conv.strides == (1, 1) and not any(conv.padding):
+        return "pointwise"
     return "convolution"
 
 

@@ -29,13 +29,13 @@ def batch_normalization(walk: Walk, node: Node) -> list[Value | None]:
     if not trains:
         kind = x.elem_type
         parameters = [cast(walk, v, kind) for v in (scale, bias, mean, variance)]
-        known = [v.array for v in parameters]
-        if walk.is_open and x.rank > 1 and not any(array is None for array in known):
+        known = [v.array for v in parameters if v.array is not None]
+        if walk.is_open and x.rank > 1 and len(known) == len(parameters):
             # Two operators on numbers, which become part of what computes x.
             of_scale, of_bias, of_mean, of_variance = (np.float64(array) for array in known)
             factor = of_scale / np.sqrt(of_variance + epsilon)
             shape = (1, scale.size, *[1] * (x.rank - 2))
-            scaled, shift = ((numbers.reshape(shape)).astype(parameters[0].array.dtype)
+            scaled, shift = (numbers.reshape(shape).astype(known[0].dtype)
                              for numbers in (factor, of_bias - of_mean * factor))
             return [graph.op("Add", graph.op("Mul", x, scaled), shift)]
         if x.rank == 1:
