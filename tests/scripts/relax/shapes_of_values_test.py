@@ -58,7 +58,7 @@ def test_suppression_inside_a_network(tmp_path, command):
     assert "'suppression' (NonMaxSuppression" in metadata["kernels"]["reason"]
     assert (metadata["kernels"]["method"], metadata["kernels"]["layers"]) == ("ours", 3)
     assert {f["kernel"] for f in metadata["kernels"]["functions"].values()} == {
-        "convolution", "elementwise", "transpose"}
+        "pointwise", "elementwise", "transpose"}
     x = np.random.default_rng(9).standard_normal((1, 3, 6, 6)).astype(np.float32)
     np.savez(tmp_path / "in.npz", x)
     tvm_process.call("run_relax", None, inputs=[str(tmp_path / "in.npz")], outputs=str(tmp_path),
