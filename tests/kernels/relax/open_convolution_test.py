@@ -74,6 +74,8 @@ CASES = {
     "dilated": ((8, 600, 3, 3), (1, 1), (12, 12), (12, 12), 1, True, [(1, 20, 19), (1, 1, 1)]),
     "dilated with strides": ((8, 20, 3, 2), (2, 1), (3, 5), (2, 5), 1, True,
                              [(2, 20, 44), (1, 3, 1)]),
+    "a channel of each group": ((3, 9, 1, 5), (5, 1), (0, 3), (1, 1), 3, False,
+                                [(1, 65, width) for width in range(30, 46)]),
     "7x7 of many channels": ((6, 200, 7, 7), (2, 1), (3, 3), (1, 1), 1, False, [(1, 12, 40)]),
 }
 
@@ -106,6 +108,28 @@ def test_equals_the_definition(tmp_path, isa):
     assert kernels["winograd"] == [name for name in CASES if name.startswith("3x3")]
     assert kernels["pointwise"] == [name for name in CASES if name.startswith("1x1")]
     assert len(kernels["depthwise"]) == 7
+
+
+BESIDE = {
+    # weights, padding, dilation, picture (H, W), zeros behind
+    "3x3": ((16, 300, 3, 3), (1, 1), (1, 1), (5, 10), (1, 290)),
+    "3x3 of nothing": ((16, 16, 3, 3), (2, 2), (1, 1), (0, 10), (3, 1)),
+    "dilated, of nothing": ((5, 7, 3, 3), (2, 2), (2, 2), (0, 10), (8, 2)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_results_far_beside_the_picture(tmp_path, name):
+    shape, padding, dilation, sides, after = BESIDE[name]
+    random = np.random.default_rng(8)
+    conv = OpenConvolution(random.standard_normal(shape).astype(np.float32), (1, 1), padding,
+                           dilation, 1)
+    function = Function(tmp_path, source("function", conv, GENERIC).replace("__tvm_ffi_", ""))
+    x = random.standard_normal((1, shape[1], *sides)).astype(np.float32)
+    want = definition(conv, x, after)
+    result = np.full(want.shape, np.nan, np.float32)
+    assert function(x, packed_weights(conv, GENERIC), conv.numbers(), result)
+    np.testing.assert_allclose(result, want, rtol=0, atol=1e-3)
 
 
 def test_other_extents_are_refused(tmp_path):

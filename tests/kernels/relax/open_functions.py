@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import subprocess
 from pathlib import Path
 
@@ -12,9 +13,15 @@ from run_model_tools.kernels.c_compiler import C_FOLDER, find_clang
 from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 
 TASKS = 3
-_KINDS = {"float32": (2, 32), "float16": (2, 16), "int64": (0, 64), "uint8": (1, 8),
-          "bool": (6, 8)}
+_KINDS = {"float32": (2, 32), "float16": (2, 16), "int64": (0, 64), "int32": (0, 32),
+          "uint8": (1, 8), "bool": (6, 8)}
 """tvm-ffi's code and bits."""
+_CHECKS = """\
+#define __builtin_memset(to, value, size) \\
+  ((size) >> 40 ? __builtin_trap() : (void)__builtin_memset(to, value, size))
+"""
+"""Sizes below 0 go unnoticed in some C libraries."""
+_LIBRARY = ctypes.CDLL(None)
 
 
 class _Tensor(ctypes.Structure):
@@ -48,19 +55,29 @@ _FREE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void
 _given = {}
 
 
+def _guarded(shape, kind):
+    """An array that ends where memory ends: what is read or written behind it breaks down."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    begin = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, begin + mmap.PAGESIZE)
+    last = ctypes.addressof(ctypes.c_char.from_buffer(memory, begin))
+    assert _LIBRARY.mprotect(ctypes.c_void_p(last), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    return np.ndarray(shape, kind, memory, begin - size)
+
+
 @_ALLOCATE
 def _get(_kind, _id, size, _code, _bits):
     """Memory that is full of NaN: what is read before it is written shows."""
-    memory = np.full(size // 4 + 16, np.nan, np.float32)
-    _given[memory.ctypes.data] = memory, size
-    memory[size // 4:] = 7
+    memory = _guarded(-(-size // 4), np.float32)
+    memory[:] = np.nan
+    _given[memory.ctypes.data] = memory
     return memory.ctypes.data
 
 
 @_FREE
 def _give(_kind, _id, pointer):
-    memory, size = _given.pop(pointer)
-    return 0 if (memory[size // 4:] == 7).all() else -1
+    del _given[pointer]
+    return 0
 
 
 class Function:
@@ -68,7 +85,7 @@ class Function:
 
     def __init__(self, folder: Path, source: str, flags: tuple[str, ...] = ()):
         path = folder / f"function{len(list(folder.iterdir()))}.c"
-        path.write_text(VALUES + FAIL + RUNTIME + source)
+        path.write_text(_CHECKS + VALUES + FAIL + RUNTIME + source)
         subprocess.run([find_clang(), "-std=gnu17", "-O1", "-w", "-shared", "-fPIC",
                         "-ffp-contract=fast", f"-I{C_FOLDER}", *flags, "-o",
                         path.with_suffix(".so"), path], check=True)
@@ -79,15 +96,19 @@ class Function:
             slot.value = ctypes.cast(function, ctypes.c_void_p).value
 
     def __call__(self, *arrays: np.ndarray) -> bool:
-        """Whether it takes them; the last one gets the result."""
+        """Whether it takes them; the last ones get results."""
         values, kept = (_Any * len(arrays))(), []
         for index, array in enumerate(arrays):
             sizes = (ctypes.c_longlong * array.ndim)(*array.shape)
-            one = _Tensor(array.ctypes.data, (ctypes.c_int * 2)(1, 0), array.ndim,
+            given = _guarded(array.shape, array.dtype)
+            given[...] = array
+            one = _Tensor(given.ctypes.data, (ctypes.c_int * 2)(1, 0), array.ndim,
                           *_KINDS[str(array.dtype)], 1, ctypes.cast(sizes, ctypes.c_void_p), None,
                           0)
-            kept += [sizes, one]
+            kept.append((array, given, sizes, one))
             values[index] = _Any(7, 0, ctypes.addressof(one))
         status = self._library.function(None, values, len(arrays), ctypes.byref(_Any()))
         assert not _given, "memory was not given back"
+        for array, given, *_ in kept:
+            array[...] = given
         return status == 0

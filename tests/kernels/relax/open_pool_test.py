@@ -51,6 +51,16 @@ def test_equals_the_definition(tmp_path, isa):
                                            err_msg=f"{name} {kind} {sides}")
 
 
+def test_no_more_is_read_than_is_seen(tmp_path):
+    pooling = Pooling(True, (2, 2), (2, 2), (0, 0), False)
+    function = Function(tmp_path, pooling_source("function", pooling, GENERIC)
+                        .replace("__tvm_ffi_", ""))
+    x = np.arange(2 * 5 * 8000, dtype=np.float32).reshape(1, 2, 5, 8000)
+    result = np.zeros((1, 2, 2, 3), np.float32)
+    assert function(x, result)
+    np.testing.assert_array_equal(result, x[:, :, 1:4:2, 1:7:2])
+
+
 def test_other_extents_are_refused(tmp_path):
     pooling = Pooling(True, (3, 3), (2, 2), (1, 1), False)
     function = Function(tmp_path, pooling_source("function", pooling, GENERIC)
