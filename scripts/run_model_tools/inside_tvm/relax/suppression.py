@@ -6,12 +6,17 @@ What is suppressed is decided as ONNX Runtime does, number by number.
 
 from contextlib import contextmanager
 
+import numpy as np
+
 from run_model_tools.inside_tvm.operators.onnx_converters import exchanged
 
 _NAME = "run_model_suppressed"
 _MOST = 2 ** 16
 """Boxes of a class for which memory is kept however few boxes there are: TVM plans for the most
 that an extent can be, and exporters that mean all boxes write the largest number that there is."""
+
+ALL = np.array([np.nan], np.float32)
+"""As least score: there is none, and boxes that are masked by a score of minus infinity count."""
 
 C_SOURCE = """\
 typedef struct { float low_y, low_x, high_y, high_x, area; } Box;
@@ -59,9 +64,9 @@ static int *sorted(int *places, int *other, long count, const float *scores) {
   return places;
 }
 
-/* (boxes [batch, boxes, 4], scores [batch, classes, boxes], most of a class, overlap, least score,
- * whether boxes are (x, y, width, height), [rows of (sample, class, box), how many there are and
- * how long each is]) */
+/* (boxes [batch, boxes, 4], scores [batch, classes, boxes], most of a class, overlap, least score
+ * or NaN, whether boxes are (x, y, width, height), [rows of (sample, class, box), how many there
+ * are and how long each is]) */
 EXPORTED __tvm_ffi_run_model_suppressed(void *self, const Any *values, int count, Any *result) {
   (void)self, (void)result;
   for (int i = 0; i < count; ++i) {
@@ -88,7 +93,7 @@ EXPORTED __tvm_ffi_run_model_suppressed(void *self, const Any *values, int count
     const float *corners = (const float *)data(all) + one / classes * boxes * 4;
     long candidates = 0, taken = 0;
     for (long i = 0; i < boxes; ++i) {
-      if (scores[i] > least) places[candidates++] = (int)i;
+      if (least != least || scores[i] > least) places[candidates++] = (int)i;
     }
     const int *order = sorted(places, places + room, candidates, scores);
     for (long i = 0; i < candidates && taken < most; ++i) {
@@ -135,7 +140,6 @@ def installed():
 
 
 def _call(bb, given, centers):
-    import numpy as np
     from tvm import relax, tirx
 
     boxes, scores, most, overlap, least = given
@@ -145,7 +149,7 @@ def _call(bb, given, centers):
     numbers = [
         most,
         _numbers([0], "float32") if overlap is None else overlap,
-        _numbers([-np.inf], "float32") if least is None else least,
+        relax.const(ALL) if least is None else least,
         _numbers([centers], "int32")]
     batch, classes, count = (scores.ty.shape.values[i] for i in range(3))
     if hasattr(most, "value"):
@@ -163,7 +167,6 @@ def _call(bb, given, centers):
 
 
 def _numbers(numbers, dtype):
-    import numpy as np
     from tvm import relax
 
     return relax.const(np.array(numbers, dtype), dtype)
