@@ -310,6 +310,19 @@ def test_they_give_what_litert_gives(tmp_path):
     gives_what_litert_gives({name: make() for name, make in NETWORKS.items()}, tmp_path)
 
 
+def test_numbers_of_no_numbers_are_refused(tmp_path):
+    """What stands for a tensor without any must not be summed."""
+    n = Operators()
+    none, all_ = n.tensor((1, 6, 0)), n.tensor((1, 6, 10))
+    n.add("SPLIT_V", [n.x, n.whole(0, 10), n.constant(np.int32(2))], [none, all_],
+          "SplitVOptions", NumSplits=2)
+    n.gives("SUM", [n.gives("RELU", [none], (1, 6, 0)), n.whole(2)], (1, 6),
+            options="ReducerOptions")
+    n.outputs = n.outputs[-1:]
+    (answer,) = compile_many({"none": n}, tmp_path).values()
+    assert "it computes (SUM)" in answer.get("error", "compiled")
+
+
 def test_operators_are_known_by_the_later_field_alone(tmp_path):
     """As AI Edge Quantizer writes those that it adds; the earlier field says 0, which is ADD."""
     n = Operators()

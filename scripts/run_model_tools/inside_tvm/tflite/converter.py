@@ -34,6 +34,9 @@ from run_model_tools.tflite.file import COMPLEX, code_of
 _REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")
 """Operators that only say how numbers are stored: the importer sees numbers."""
 
+_TAKING_NONE = ("CONCATENATION", "DYNAMIC_UPDATE_SLICE", "RANK", "SHAPE")
+"""Operators that look at the shape, or leave out tensors without numbers."""
+
 _TYPES = {"float32": TensorType.FLOAT32, "float16": TensorType.FLOAT16, "int32": TensorType.INT32,
           "uint8": TensorType.UINT8, "int64": TensorType.INT64, "bool": TensorType.BOOL,
           "int16": TensorType.INT16, "int8": TensorType.INT8}
@@ -121,6 +124,7 @@ class Converter(frontend.OperatorConverter):
                 for i, expr in zip(operator.outputs, follow(self, operator)):
                     self.exp_tab.set_expr(self.names[i], expr)
                 continue
+            self._refuse_numbers_of_none(operator)
             if operator.name in _REPRESENTATION:
                 result = self.value(operator.inputs[0])
             else:
@@ -129,6 +133,21 @@ class Converter(frontend.OperatorConverter):
                           if operators.moves_complex(self, operator) else convert(op))
             for number, i in enumerate(operator.outputs):
                 self.keep(i, result if len(operator.outputs) == 1 else result[number])
+
+    def _refuse_numbers_of_none(self, operator):
+        """What stands for a tensor without numbers (found_shapes) has some, which must not go into
+        a sum of none, or between pads."""
+        def is_empty(index, is_open):
+            shape = self.found_shapes.get(index, self.graph.tensors[index].shape) or ()
+            return 0 in shape or is_open and None in shape
+
+        tensors = self.graph.tensors
+        of_none = [tensors[i].name for i in operator.inputs if i >= 0 and is_empty(i, False)
+                   and tensors[i].constant is None and "float" in tensors[i].dtype]
+        if of_none and operator.name not in _TAKING_NONE and not any(
+                is_empty(i, True) for i in operator.outputs):
+            raise Refusal("model", "it computes (%s) numbers from the tensor %s, which has none"
+                          % (operator.name, of_none[0]))
 
     def keep(self, index, expr):
         """Takes the importer's expression for a tensor, rounded as the file says."""
