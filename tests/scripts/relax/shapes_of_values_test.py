@@ -126,6 +126,76 @@ def test_suppression_in_pictures_of_any_size(tmp_path, command):
             np.testing.assert_array_equal(file["output_1"], expected[1])
 
 
+def save_resizing_detector(path):
+    """As torchvision's: a picture is made as large as a scale says, filled up to whole steps, and
+    of the places above a score a computed number of the best is kept, with the list's -1 and 0."""
+    weights = np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    save(path, [
+        ("Shape", ["x"], ["all"]), ("Gather", ["all", "one0"], ["height"]),
+        ("Gather", ["all", "two"], ["width"]),
+        ("Slice", ["all", "one", "three"], ["sides"]),
+        ("Cast", ["sides"], ["sides1"], "sides1", {"to": TensorProto.FLOAT}),
+        ("ReduceMin", ["sides1"], ["short"], "short", {"keepdims": 0}),
+        ("Div", ["wanted", "short"], ["scale"]),
+        *((op, [a.format(side), *more], [b.format(side)], b.format(side), attributes)
+          for side in ("height", "width") for op, a, more, b, attributes in (
+              ("Cast", "{}", [], "{}1", {"to": TensorProto.FLOAT}),
+              ("Mul", "{}1", ["scale"], "{}2", {}), ("Floor", "{}2", [], "{}3", {}),
+              ("Unsqueeze", "{}3", ["zero"], "{}4", {}))),
+        ("Concat", ["height4", "width4"], ["size"], "size", {"axis": 0}),
+        ("Cast", ["size"], ["size1"], "size1", {"to": TensorProto.INT64}),
+        ("Unsqueeze", ["x", "zero"], ["x1"]), ("Shape", ["x1"], ["all1"]),
+        ("Slice", ["all1", "zero", "two1"], ["front"]),
+        ("Concat", ["front", "size1"], ["size2"], "size2", {"axis": 0}),
+        ("Resize", ["x1", "", "", "size2"], ["resized"], "resized", {
+            "mode": "linear", "coordinate_transformation_mode": "half_pixel"}),
+        ("Shape", ["resized"], ["before"]), ("Div", ["before", "steps"], ["whole"]),
+        ("Mul", ["whole", "steps"], ["cut"]), ("Sub", ["before", "cut"], ["over"]),
+        ("Sub", ["steps", "over"], ["missing"]), ("Mod", ["missing", "steps"], ["after"]),
+        ("Concat", ["none", "after"], ["widths"], "widths", {"axis": 0}),
+        ("Pad", ["resized", "widths"], ["filled"]),
+        ("Conv", ["filled", "w"], ["a"], "conv", {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ("Shape", ["a"], ["shape"]), ("Slice", ["shape", "one", "two1"], ["channels"]),
+        ("Concat", ["zero", "channels", "rest"], ["rows"], "rows", {"axis": 0}),
+        ("Reshape", ["a", "rows"], ["r"]), ("Transpose", ["r"], ["t"], "t", {"perm": [0, 2, 1]}),
+        ("Squeeze", ["t", "zero"], ["boxes"]),
+        ("Split", ["boxes", "parts"], ["scores", "places"], "split", {"axis": 1}),
+        ("Squeeze", ["scores", "one"], ["scores1"]), ("Greater", ["scores1", "least"], ["is_left"]),
+        ("NonZero", ["is_left"], ["which"]), ("Squeeze", ["which", "zero"], ["which1"]),
+        ("Gather", ["scores1", "which1"], ["left"]), ("Gather", ["places", "which1"], ["of_left"]),
+        ("Shape", ["left"], ["count"]), ("Concat", ["count", "most"], ["counts"], "counts",
+                                         {"axis": 0}),
+        ("ReduceMin", ["counts"], ["k"], "k", {"keepdims": 1}),
+        ("TopK", ["left", "k"], ["best", "at"]), ("Gather", ["of_left", "at"], ["best_places"])],
+        [3, "height", "width"],
+        [("best", TensorProto.FLOAT, ["n"]), ("best_places", TensorProto.FLOAT, ["n", 3])],
+        {"w": weights, "one0": np.array(1), "two": np.array(2), "zero": [0], "one": [1],
+         "two1": [2], "three": [3], "wanted": np.float32(24), "steps": [1, 1, 8, 8],
+         "none": np.zeros(4, np.int64), "rest": [-1], "parts": [1, 3], "least": np.float32(1),
+         "most": [50]})
+
+
+def test_pictures_are_resized_and_filled_as_computed(tmp_path, command):
+    save_resizing_detector(tmp_path / "detector.onnx")
+    made = command("compile_model", "detector.onnx", "--dynamic", "--shape", "x:3,30,41", "--out",
+                   "out", "--json", "--preprocessing", "none", cwd=tmp_path)
+    assert json.loads(made.stdout)["metadata"]["verification"]["done"]
+    session = onnxruntime.InferenceSession(str(tmp_path / "detector.onnx"))
+    counts = set()
+    for shape, size in (((3, 24, 33), 1), ((3, 57, 40), 1), ((3, 40, 21), 0.2), ((3, 9, 9), 0)):
+        x = (np.random.default_rng(9).standard_normal(shape) * size).astype(np.float32)
+        np.savez(tmp_path / "in.npz", x=x)
+        subprocess.run(
+            [host_program("run_model"), "detector", "out", "--inputs", "in.npz", "--outputs",
+             "out.npz"], cwd=tmp_path, check=True, capture_output=True, text=True)
+        expected = session.run(None, {"x": x})
+        counts.add(len(expected[0]))
+        with np.load(tmp_path / "out.npz") as file:
+            for i, wanted in enumerate(expected):
+                np.testing.assert_allclose(file[f"output_{i}"], wanted, rtol=1e-4, atol=1e-4)
+    assert {0, 50} < counts
+
+
 def test_outputs_have_as_many_rows_as_a_run_finds(tmp_path, command):
     save_detector(tmp_path / "detector.onnx", 0.7)
     made = command("compile_model", "detector.onnx", "--compiler", "auto", "--out", "out", "--json",
