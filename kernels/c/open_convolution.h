@@ -142,8 +142,22 @@ KERNEL void finish(const Convolution* c, long sample, long channel, long first, 
 static void cut(long count, long most, long unit, long* part, long* parts) {
   if (most < unit) most = unit;
   *parts = (count + most - 1) / most;
-  *part = ((count + *parts - 1) / *parts + unit - 1) / unit * unit;
+  *part = whole((count + *parts - 1) / *parts, unit);
   *parts = (count + *part - 1) / *part;
+}
+
+/* Into how many each group's blocks are split, where there are so many parts of a picture, for at
+ * least `few` pieces of work. */
+static inline long splits_of(const Convolution* c, long parts, long few) {
+  const long units = c->samples * c->groups * parts, splits = (few + units - 1) / units;
+  return splits < c->blocks ? splits : c->blocks;
+}
+
+/* The tasks of a call; `additions` of each number of the result, before what is done to it. */
+static inline int launch_call(const Convolution* c, Task task, void* of, double additions) {
+  const double numbers = (double)c->samples * c->groups * c->out_channels;
+  return launch_if_large(
+      task, of, numbers * c->out_height * c->out_width * (additions + OPERANDS + 4) / LANES);
 }
 
 /* What a function is given; weights are as many numbers as `packed` says for each block of a group.

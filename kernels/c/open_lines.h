@@ -4,6 +4,9 @@
 
 #include "zip.h"
 
+/* Numbers rounded up to whole units. */
+static inline long whole(long numbers, long unit) { return (numbers + unit - 1) / unit * unit; }
+
 KERNEL void copy_numbers(float* to, const float* from, long count) {
   for (; count >= LANES; count -= LANES, to += LANES, from += LANES) store(to, load(from));
   UNROLL for (int part = LANES / 2; part; part /= 2) {

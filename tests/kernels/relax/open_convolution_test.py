@@ -90,7 +90,7 @@ def test_equals_the_definition(tmp_path, isa):
         conv = OpenConvolution(weights, strides, padding, dilation, groups, *(
             (with_operands(), (True, False)) if more else ()))
         kernels.setdefault(kernel(conv), []).append(name)
-        function = Function(tmp_path, source("function", conv, isa).replace("__tvm_ffi_", ""),
+        function = Function(tmp_path, source("function", conv, isa),
                             flags)
         for count, height, width in pictures:
             x = random.standard_normal((count, shape[1] * groups, height, width)).astype(np.float32)
@@ -124,7 +124,7 @@ def test_results_far_beside_the_picture(tmp_path, name):
     random = np.random.default_rng(8)
     conv = OpenConvolution(random.standard_normal(shape).astype(np.float32), (1, 1), padding,
                            dilation, 1)
-    function = Function(tmp_path, source("function", conv, GENERIC).replace("__tvm_ffi_", ""))
+    function = Function(tmp_path, source("function", conv, GENERIC))
     x = random.standard_normal((1, shape[1], *sides)).astype(np.float32)
     want = definition(conv, x, after)
     result = np.full(want.shape, np.nan, np.float32)
@@ -136,7 +136,7 @@ def test_other_extents_are_refused(tmp_path):
     weights = np.ones((16, 16, 3, 3), np.float32)
     for padding in ((1, 1), (0, 0)):
         conv = OpenConvolution(weights, (1, 1), padding, (1, 1), 1)
-        function = Function(tmp_path, source("function", conv, GENERIC).replace("__tvm_ffi_", ""))
+        function = Function(tmp_path, source("function", conv, GENERIC))
         packed, x = packed_weights(conv, GENERIC), np.ones((1, 16, 8, 8), np.float32)
         result = np.zeros((1, 16, 8, 8), np.float32)
         assert function(x, packed, conv.numbers(), result)

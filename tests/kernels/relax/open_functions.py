@@ -81,18 +81,20 @@ def _give(_kind, _id, pointer):
 
 
 class Function:
-    """A function by its C text, named `function` there."""
+    """A function by its C text, which is called `name` there."""
 
-    def __init__(self, folder: Path, source: str, flags: tuple[str, ...] = ()):
+    def __init__(self, folder: Path, source: str, flags: tuple[str, ...] = (),
+                 name: str = "__tvm_ffi_function"):
         path = folder / f"function{len(list(folder.iterdir()))}.c"
         path.write_text(_CHECKS + VALUES + FAIL + RUNTIME + source)
         subprocess.run([find_clang(), "-std=gnu17", "-O1", "-w", "-shared", "-fPIC",
                         "-ffp-contract=fast", f"-I{C_FOLDER}", *flags, "-o",
                         path.with_suffix(".so"), path], check=True)
-        self._library = ctypes.CDLL(str(path.with_suffix(".so")))
-        for name, function in (("ParallelLaunch", _in_parts), ("AllocWorkspace", _get),
-                               ("FreeWorkspace", _give)):
-            slot = ctypes.c_void_p.in_dll(self._library, f"__TVMBackend{name}")
+        library = ctypes.CDLL(str(path.with_suffix(".so")))
+        self._function = getattr(library, name)
+        for slot_of, function in (("ParallelLaunch", _in_parts), ("AllocWorkspace", _get),
+                                  ("FreeWorkspace", _give)):
+            slot = ctypes.c_void_p.in_dll(library, f"__TVMBackend{slot_of}")
             slot.value = ctypes.cast(function, ctypes.c_void_p).value
 
     def __call__(self, *arrays: np.ndarray) -> bool:
@@ -107,7 +109,7 @@ class Function:
                           0)
             kept.append((array, given, sizes, one))
             values[index] = _Any(7, 0, ctypes.addressof(one))
-        status = self._library.function(None, values, len(arrays), ctypes.byref(_Any()))
+        status = self._function(None, values, len(arrays), ctypes.byref(_Any()))
         assert not _given, "memory was not given back"
         for array, given, *_ in kept:
             array[...] = given

@@ -40,7 +40,7 @@ def by_onnx_runtime(x, sides, method, coordinates, rounding):
 def test_equals_onnx_runtime(tmp_path, isa):
     random = np.random.default_rng(5)
     for words, pairs in CASES.items():
-        macros = {**isa.defines(), "FUNCTION": "function", **resizing(*words)}
+        macros = {**isa.defines(), "FUNCTION": "__tvm_ffi_function", **resizing(*words)}
         function = Function(tmp_path, c_defines(macros) + '#include "f32-open-resize.c.in"\n')
         for before, after in pairs:
             x = random.standard_normal((2, 3, *before)).astype(np.float32)

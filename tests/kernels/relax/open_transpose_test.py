@@ -19,7 +19,8 @@ KINDS = ("float32", "float16", "int64", "uint8", "bool")
 
 def transpose(folder, order, lanes):
     return Function(folder, c_defines(
-        {"LANES": lanes, "FUNCTION": "function", "AXES": len(order), "ORDER": list(order)})
+        {"LANES": lanes, "FUNCTION": "__tvm_ffi_function", "AXES": len(order),
+         "ORDER": list(order)})
         + '#include "open-transpose.c.in"\n')
 
 

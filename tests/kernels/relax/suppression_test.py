@@ -30,7 +30,7 @@ def test_equals_onnx_runtime(tmp_path, centers):
     """Of boxes on a grid, of which many overlap by a threshold and some are empty, and of equal
     scores, some of them those of boxes that are masked."""
     random = np.random.default_rng(centers)
-    function = Function(tmp_path, C_SOURCE.replace("__tvm_ffi_run_model_suppressed", "function"))
+    function = Function(tmp_path, C_SOURCE, name="__tvm_ffi_run_model_suppressed")
     for count in (0, 1, 2, 7, 40, 60):
         for most in (0, 5, 2 ** 40, -1):
             boxes = random.integers(0, 12, (2, count, 4)).astype(np.float32) * np.float32(0.1)
@@ -51,7 +51,7 @@ def test_equals_onnx_runtime(tmp_path, centers):
 
 
 def test_other_extents_are_refused(tmp_path):
-    function = Function(tmp_path, C_SOURCE.replace("__tvm_ffi_run_model_suppressed", "function"))
+    function = Function(tmp_path, C_SOURCE, name="__tvm_ffi_run_model_suppressed")
     given = [np.array([9]), np.zeros(1, np.float32), ALL, np.array(0, np.int32),
              np.zeros((6, 3), np.int64), np.zeros(2, np.int64)]
     boxes, scores = np.zeros((1, 6, 4), np.float32), np.ones((1, 1, 6), np.float32)
